@@ -1,0 +1,1 @@
+"""What turns the crank: read, decide, append, hand out."""

@@ -1,0 +1,150 @@
+"""The `ctx` of a job: what it may read, and the few things it may do (runs.md section 2)."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import Any
+
+from runs.drivers.ports import Callbacks, StepPort
+from runs.drivers.signal import Signal
+from runs.engines import command as commands
+from runs.kernel.conditions import ConditionResult
+from runs.kernel.errors import LoopError
+from runs.kernel.gate import CallbackRequest
+from runs.kernel.jsonable import JSONValue
+from runs.kernel.outcomes import Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """The run's working directory."""
+
+    dir: Path
+    branch: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphPosition:
+    """Where a job stands in its graph (runs.md R10)."""
+
+    dag: str
+    node: str
+    attempt: int
+    path: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+    dependents: tuple[str, ...] = ()
+    desc: str | None = None
+    gate: str | None = None
+
+
+@dataclass(kw_only=True)
+class Context:
+    """One start of one job."""
+
+    run_id: str
+    path: tuple[str, ...]
+    params: Mapping[str, Any]
+    state: MutableMapping[str, Any]
+    workspace: Workspace
+    port: StepPort
+    signal: Signal
+    idempotency_key: str
+    needs: Mapping[str, Outcome] | None = None
+    graph: GraphPosition | None = None
+    last_review: Outcome | None = None
+    last_outcome: Outcome | None = None
+    last_gate: ConditionResult | None = None
+    iteration: int = 0
+    depth: int = 0
+    on_callback: str = "exit"
+    on_limit: str = "auto"
+    max_wait_ms: int = 300_000
+    timeout_ms: int | None = None
+    timeout_grace_ms: int | None = None
+    env_overlay: Mapping[str, str] = field(default_factory=dict)
+    environment: Any = None
+    memory: Any = None
+    engine: Any = None
+    engines: Mapping[str, Any] = field(default_factory=dict)
+    skipped_findings: tuple[Any, ...] = ()
+    asked_request: CallbackRequest | None = None
+
+    @property
+    def callbacks(self) -> Callbacks:
+        return self.port.callbacks
+
+    def emit(self, kind: str, **fields: JSONValue) -> None:
+        """Record an event at this job's path."""
+        self.port.emit(kind, self.path, fields)
+
+    def log(self, message: str, level: str = "info") -> None:
+        """Record a line for the people who watch (runs.md R12)."""
+        self.port.emit("log", (), {"level": level, "message": message})
+
+    def attach(
+        self,
+        name: str,
+        source: bytes | str | Path,
+        media_type: str = "application/octet-stream",
+    ) -> dict[str, JSONValue]:
+        """Keep bytes, text or a file with the run, addressed by their digest."""
+        content = source.encode() if isinstance(source, str) else source
+        return self.port.attach(name, content, media_type, self.path)
+
+    def call(self, fn: Callable[..., Any], *args: Any) -> Any:
+        """Call the author's function, sync or async, with this context or the given arguments."""
+        value = fn(*args) if args else fn(self)
+        return asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value
+
+    def asked(self, request: CallbackRequest) -> None:
+        """Remember which question this job put, for its `job:end` (gates.md G108)."""
+        self.asked_request = request
+
+    def resolve_engine(self, ref: Any = None) -> Any:
+        """The engine instance for a reference; CONFIG when there is none (runs.md R11)."""
+        wanted = self.engine if ref is None else ref
+        if wanted is None:
+            raise LoopError("CONFIG", "no engine is named here and the run has no default.")
+        if isinstance(wanted, str):
+            if wanted not in self.engines:
+                raise LoopError("CONFIG", f"the run has no engine named {wanted!r}.")
+            return self.engines[wanted]
+        return wanted
+
+    def run_command(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str | PurePath | None,
+        timeout_ms: int,
+        env: Mapping[str, str],
+        capture_output: bool,
+    ) -> ConditionResult:
+        """Run a command in the workspace and judge it by its exit code (runs.md R53-R59)."""
+        where = self.workspace.dir if cwd is None else self.workspace.dir / cwd
+        spec = commands.CommandSpec(
+            argv=tuple(argv), cwd=where, env={**self.env_overlay, **env}, timeout_ms=timeout_ms
+        )
+        result = commands.run_command(spec, cancelled=self.signal.is_set)
+        good = commands.met(result)
+        return ConditionResult(
+            met=good,
+            reason=commands.reason(result, capture=capture_output),
+            output=None if good else commands.evidence(result),
+            command=result.to_json(),
+        )
+
+    def run_graph(self, graph: Any) -> Any:
+        """Graphs are walked by the driver, never from inside a step."""
+        raise LoopError(
+            "CONFIG",
+            f"the graph {graph.shape.name!r} was called from inside a job: make it a node instead.",
+        )
+
+
+async def _awaited(value: Any) -> Any:
+    return await value

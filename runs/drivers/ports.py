@@ -1,0 +1,43 @@
+"""What a driver lends a running step, so that one context serves every driver."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+from runs.kernel.events import Path as EventPath
+from runs.kernel.gate import CallbackRequest
+from runs.kernel.jsonable import JSONValue
+
+
+class Callbacks(Protocol):
+    """The callback client operations a step uses (gates.md section 5)."""
+
+    def post(self, request: CallbackRequest) -> None: ...
+    def list_pending(self) -> list[CallbackRequest]: ...
+    def claim(self, request_id: str, router_id: str) -> Any: ...
+    def submit(
+        self,
+        request_id: str,
+        claim_token: str,
+        router_id: str,
+        request_digest: str,
+        response: Any,
+    ) -> Any: ...
+    def release(self, request_id: str, claim_token: str) -> Any: ...
+    def supersede(self, request_id: str, superseded_by: str) -> None: ...
+    def history(self, request_id: str | None = None) -> list[Any]: ...
+
+
+class StepPort(Protocol):
+    """Where a step's events and artifacts go."""
+
+    callbacks: Callbacks
+
+    def emit(self, kind: str, path: EventPath, fields: dict[str, JSONValue]) -> None:
+        """Record an event of the running step; refused silently once its lease is gone."""
+
+    def attach(
+        self, name: str, content: bytes | Path, media_type: str, path: EventPath
+    ) -> dict[str, JSONValue]:
+        """Keep bytes with the run: name, digest, byteLength and mediaType."""

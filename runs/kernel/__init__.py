@@ -1,0 +1,1 @@
+"""Facts and decisions: no Django, no I/O, no clock, no chance."""

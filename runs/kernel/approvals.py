@@ -1,0 +1,139 @@
+"""Questions the kernel puts by itself: a person's decision, and what became of a lost step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from runs.kernel.errors import LoopError
+from runs.kernel.gate import CallbackRequest, create_callback_gate
+from runs.kernel.graph import AskShape
+from runs.kernel.jsonable import JSONValue
+from runs.kernel.outcomes import Finding, Outcome, failing, revision_request
+from runs.kernel.redact import redact
+
+APPROVAL_SCHEMA: Final[Mapping[str, JSONValue]] = {
+    "type": "object",
+    "properties": {"approved": {"type": "boolean"}, "note": {"type": "string"}},
+    "required": ["approved"],
+}
+RECONCILE_SCHEMA: Final[Mapping[str, JSONValue]] = {
+    "type": "object",
+    "properties": {
+        "action": {
+            "type": "string",
+            "enum": ["finished", "run-again", "fail"],
+            "description": "What became of the step",
+        },
+        "data": {"description": "The step's data, when it finished"},
+    },
+    "required": ["action"],
+}
+_FIELD: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def fill(question: str, params: Mapping[str, Any]) -> str:
+    """The question with `{name}` replaced by the run's parameter of that name, where it has one."""
+
+    def value(match: re.Match[str]) -> str:
+        found = params.get(match[1])
+        return str(found) if isinstance(found, str | int | float) else match[0]
+
+    return _FIELD.sub(value, question)
+
+
+def default_input(needs: Mapping[str, Outcome], last: Outcome | None, *, in_graph: bool) -> Any:
+    """What an approval is about when its author did not say (gates.md G98)."""
+    if in_graph:
+        return {
+            name: outcome.summary if outcome.summary is not None else outcome.status
+            for name, outcome in needs.items()
+        }
+    return None if last is None else last.summary
+
+
+def approval_request(
+    label: str, ask: AskShape, *, subject: Any, attempt: int, params: Mapping[str, Any]
+) -> CallbackRequest:
+    """The question of an approval step (gates.md G97, design D7). Raises JsonValueError."""
+    if ask.per_attempt:
+        more = dict(subject) if isinstance(subject, Mapping) else {"subject": subject}
+        subject = {**more, "attempt": attempt}
+    return create_callback_gate(
+        gate_id=label,
+        gate_version=1,
+        decision_text=fill(ask.question, params),
+        response_schema=APPROVAL_SCHEMA,
+        input=subject,
+        presentation=ask.presentation,
+    )
+
+
+def approval_outcome(
+    response: Mapping[str, Any], *, question: str, target: str | None
+) -> Outcome:
+    """Yes passes; no goes to the target with the note as the finding (gates.md G100-G107)."""
+    given = response.get("note")
+    note = redact(given) if isinstance(given, str) and given.strip() else ""
+    if response.get("approved") is True:
+        data: dict[str, JSONValue] = {"approved": True}
+        if note:
+            data["note"] = note
+        return Outcome(status="pass", summary=f"approved: {question}", data=data)
+    note = note or f"refused: {question}"
+    refused: JSONValue = {"approved": False, "note": note}
+    if target is None:
+        return Outcome(status="fail", summary=note, data=refused)
+    return revision_request(
+        target=target, reason=note, findings=[Finding(evidence=note)], data=refused
+    )
+
+
+def waiting_outcome(request: CallbackRequest, *, question: str) -> Outcome:
+    """The pause of a step whose question is out (gates.md G104)."""
+    return Outcome(
+        status="paused",
+        summary=f"waiting for a person: {question}",
+        data=request.to_wire(),
+    )
+
+
+def dead_outcome(request: CallbackRequest, state: str) -> Outcome:
+    """A step never waits for an answer nobody can give (gates.md G105)."""
+    error = LoopError("VALIDATION", f"the question {request.gate_id} is {state}.", phase="body")
+    return failing(error).evolve(data=request.to_wire())
+
+
+def reconcile_request(path: tuple[str, ...], number: int) -> CallbackRequest:
+    """One question per interruption, however often it is met (design I5, runs.md R240)."""
+    name = path[-1] if path else "the job"
+    return create_callback_gate(
+        gate_id="reconcile:" + "/".join(path),
+        gate_version=1,
+        decision_text=(
+            f"The step **{name}** was interrupted: its worker stopped before the result arrived. "
+            "What became of it?\n\n"
+            "- *finished* counts it as passed and does not run it again\n"
+            "- *run-again* starts it once more\n"
+            "- *fail* ends it as failed"
+        ),
+        response_schema=RECONCILE_SCHEMA,
+        input={"path": list(path), "start": number},
+    )
+
+
+def reconcile_outcome(response: Mapping[str, Any]) -> Outcome | None:
+    """The outcome a person gave an interrupted step; None means it runs again."""
+    match response.get("action"):
+        case "finished":
+            return Outcome(
+                status="pass",
+                summary="a person said that it finished",
+                data=response.get("data"),
+            )
+        case "fail":
+            error = LoopError("BODY", "The step was interrupted.", phase="body", retryable=False)
+            return failing(error)
+        case _:
+            return None

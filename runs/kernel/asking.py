@@ -1,0 +1,226 @@
+"""How a step asks, waits and carries on: the events of a question the kernel handles itself."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from runs.kernel import callbacks, sendbacks
+from runs.kernel.approvals import (
+    approval_outcome,
+    approval_request,
+    dead_outcome,
+    default_input,
+    reconcile_outcome,
+    reconcile_request,
+    waiting_outcome,
+)
+from runs.kernel.callbacks import CallbackState, Held
+from runs.kernel.events import Event, EventKind, Path
+from runs.kernel.gate import CallbackRequest
+from runs.kernel.graph import GraphShape, LeafShape, NodeShape
+from runs.kernel.jsonable import JsonValueError
+from runs.kernel.outcomes import Outcome, failing
+from runs.kernel.errors import LoopError
+from runs.kernel.state import RunState, Scope, Slot
+
+_RECORDS: Final = uuid.UUID("8a3bd0c6-5d7e-5c1f-9d53-1f2f6a1c0b77")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a leaf stands: its path, and its node and graph when it is in one."""
+
+    path: Path
+    leaf: LeafShape
+    graph: GraphShape | None = None
+    node: NodeShape | None = None
+    scope: Scope | None = None
+
+    @property
+    def can_repeat(self) -> bool:
+        return self.leaf.retry_safe or (self.node is not None and self.node.retry_safe)
+
+    @property
+    def attempt(self) -> int:
+        if self.scope is None or self.node is None:
+            return 1
+        return self.scope.nodes[self.node.name].attempt
+
+
+def record_id(state: RunState, path: Path) -> str:
+    """The anchor of one graph invocation: the same for the same place of the same record."""
+    slot = state.slots.get(path[:-1], Slot())
+    return str(uuid.uuid5(_RECORDS, f"{state.run_id}/{'/'.join(path)}/{slot.number}"))
+
+
+def ask(state: RunState, place: Place, now: int) -> list[Event]:
+    """Put an approval's question, or use the answer its history already holds (G97-G99)."""
+    shape = place.leaf.ask
+    assert shape is not None
+    started = _job_start(place, now)
+    if shape.has_input:
+        subject = shape.input
+    elif place.scope is not None and place.node is not None:
+        needs = sendbacks.needs_of(place.scope, place.node)
+        subject = default_input(needs, None, in_graph=True)
+    else:
+        subject = default_input({}, None, in_graph=False)
+    try:
+        request = approval_request(
+            place.leaf.label,
+            shape,
+            subject=subject,
+            attempt=place.attempt,
+            params=state.params,
+        )
+    except (JsonValueError, ValueError) as error:
+        outcome = failing(LoopError("VALIDATION", str(error), phase="body"))
+        return [started, _job_end(place.path, place.leaf.label, outcome, None, now)]
+    return [started, *put(state, place, request, routing_of(place, state, request), now)]
+
+
+def routing_of(place: Place, state: RunState, request: CallbackRequest) -> dict[str, Any]:
+    """Beside the question: who is asked, until when, and what a yes and a no lead to."""
+    shape = place.leaf.ask
+    routing: dict[str, Any] = {"purpose": "approval", "question": request.decision_text}
+    if shape is not None:
+        routing |= dict(shape.routing)
+        if shape.target is not None:
+            routing["target"] = shape.target
+    if place.graph is None or place.node is None or place.scope is None:
+        return routing
+    routing["attempt"] = place.attempt
+    routing["onYes"] = [
+        other.name for other in place.graph.nodes if place.node.name in other.needs
+    ]
+    if shape is not None and shape.target is not None:
+        spent = place.scope.accepted.get(shape.target, 0)
+        if isinstance(place.graph.max_kickbacks, int):
+            spent = place.scope.accepted_count
+        declared = shape.target in place.node.accepts_kickback_to
+        limit = place.graph.limit_for(shape.target) if declared else 0
+        routing["sendBacksLeft"] = max(0, limit - spent)
+    return routing
+
+
+def put(
+    state: RunState, place: Place, request: CallbackRequest, routing: dict[str, Any], now: int
+) -> list[Event]:
+    """The events that post `request` and bind it to the step; an old answer needs no asking."""
+    posted = [
+        Event(str(wire["kind"]), place.path, _fields(wire), ts=now)
+        for wire in callbacks.post(state.callbacks, request)
+    ]
+    bound = {"requestId": request.request_id, **_timed(routing, now)}
+    return [*posted, Event(EventKind.ROUTED, place.path, bound, ts=now)]
+
+
+def _fields(wire: Any) -> dict[str, Any]:
+    return {key: value for key, value in wire.items() if key != "kind"}
+
+
+def _timed(routing: dict[str, Any], now: int) -> dict[str, Any]:
+    """Durations become times when the question is posted; the clock starts there (D12)."""
+    timed = dict(routing)
+    for given, name in (("dueInSeconds", "dueAt"), ("expiresInSeconds", "expiresAt")):
+        if given in timed:
+            at = datetime.fromtimestamp(now / 1000 + float(timed.pop(given)), UTC)
+            timed[name] = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return timed
+
+
+def ask_what_became(state: RunState, place: Place, slot: Slot, now: int) -> list[Event]:
+    """An interrupted step that may not simply repeat is put to a person, once (design I5)."""
+    request = reconcile_request(place.path, slot.number)
+    routing = {"purpose": "reconcile", "question": request.decision_text}
+    return put(state, place, request, routing, now)
+
+
+def pause(state: RunState, slot: Slot) -> Outcome:
+    """What the node shows while its question is out."""
+    held = state.callbacks.requests[slot.request_id]
+    return waiting_outcome(held.request, question=held.request.decision_text)
+
+
+def paused_end(state: RunState, path: Path, label: str) -> dict[str, Any]:
+    """The fields of `job:end` when an unattended session leaves at its question."""
+    slot = state.slots[path]
+    held = state.callbacks.requests[slot.request_id]
+    outcome = waiting_outcome(held.request, question=held.request.decision_text)
+    return {"label": label, "outcome": outcome.to_json(), "asked": asked(held.request)}
+
+
+def follow_up(state: RunState, place: Place, slot: Slot, now: int) -> list[Event]:
+    """What an answer (or the end of the question) leads to; nothing while it is open."""
+    held = _held(state.callbacks, slot.request_id)
+    if held is None:
+        return []
+    purpose = slot.ask.get("purpose") if slot.ask is not None else None
+    if held.status == "answered":
+        if _kept_back(state, slot):
+            return []
+        if purpose == "approval":
+            return [_approved(place, slot, held, now)]
+        if purpose == "reconcile":
+            outcome = reconcile_outcome(held.response or {})
+            if outcome is not None:
+                return [_job_end(place.path, place.leaf.label, outcome, held.request, now)]
+        return [again(place.path, slot, now)]
+    why = state.withdrawn.get(slot.request_id)
+    if why is not None:
+        outcome = dead_outcome(held.request, f"withdrawn: {why}" if why else "withdrawn")
+    elif held.status == "superseded":
+        outcome = dead_outcome(held.request, "superseded")
+    else:
+        return []
+    return [_job_end(place.path, place.leaf.label, outcome, held.request, now)]
+
+
+def again(path: Path, slot: Slot, now: int) -> Event:
+    """Give the step back to a worker: same attempt, next start."""
+    return Event(EventKind.STEP_READY, path, {"number": slot.number + 1}, ts=now)
+
+
+def _held(state: CallbackState, request_id: str) -> Held | None:
+    return state.requests.get(request_id)
+
+
+def _kept_back(state: RunState, slot: Slot) -> bool:
+    """`on_answer="hold"` waits for somebody to resume (design D4)."""
+    holds = slot.ask is not None and slot.ask.get("onAnswer") == "hold"
+    return holds and slot.request_id not in state.resumed
+
+
+def _approved(place: Place, slot: Slot, held: Held, now: int) -> Event:
+    assert slot.ask is not None
+    outcome = approval_outcome(
+        held.response or {},
+        question=held.request.decision_text,
+        target=slot.ask.get("target"),
+    )
+    return _job_end(place.path, place.leaf.label, outcome, held.request, now)
+
+
+def _job_start(place: Place, now: int) -> Event:
+    return Event(EventKind.JOB_START, place.path, {"label": place.leaf.label}, ts=now)
+
+
+def _job_end(
+    path: Path, label: str, outcome: Outcome, request: CallbackRequest | None, now: int
+) -> Event:
+    fields: dict[str, Any] = {"label": label, "outcome": outcome.to_json()}
+    if request is not None:
+        fields["asked"] = asked(request)
+    return Event(EventKind.JOB_END, path, fields, ts=now)
+
+
+def asked(request: CallbackRequest) -> dict[str, str]:
+    """What `job:end` says of the question a step put (gates.md G108)."""
+    return {
+        "requestId": request.request_id,
+        "gateId": request.gate_id,
+        "question": request.decision_text,
+    }

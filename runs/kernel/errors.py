@@ -1,0 +1,102 @@
+"""The one error a step may end with, and what kind of error may be tried again."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Final
+
+from runs.kernel.jsonable import JSONValue
+
+
+class ErrorCode(StrEnum):
+    """Public error codes (runs.md R26)."""
+
+    ENGINE = "ENGINE"
+    TIMEOUT = "TIMEOUT"
+    ABORTED = "ABORTED"
+    VALIDATION = "VALIDATION"
+    WRITE_BOUNDARY = "WRITE_BOUNDARY"
+    CONFIG = "CONFIG"
+    BUDGET = "BUDGET"
+    RATE_LIMIT = "RATE_LIMIT"
+    QUOTA = "QUOTA"
+    BODY = "BODY"
+    UNKNOWN = "UNKNOWN"
+
+
+PHASES: Final = ("start", "body", "until", "stopOn", "review", "engine")
+INFRASTRUCTURE: Final = frozenset({"ENGINE", "TIMEOUT", "RATE_LIMIT", "QUOTA", "BUDGET"})
+LIMITS: Final = frozenset({"RATE_LIMIT", "QUOTA", "BUDGET"})
+_RETRYABLE: Final = frozenset({"ENGINE", "TIMEOUT", "RATE_LIMIT"})
+
+
+class LoopError(Exception):
+    """A typed failure of a step or a declaration (runs.md R25-R28)."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        phase: str | None = None,
+        path: tuple[str, ...] | None = None,
+        iteration: int | None = None,
+        cause: BaseException | None = None,
+        retryable: bool | None = None,
+        retry_after_ms: int | None = None,
+        reset_at: int | None = None,
+    ) -> None:
+        if phase is not None and phase not in PHASES:
+            raise ValueError(f"phase {phase!r} is none of {', '.join(PHASES)}.")
+        super().__init__(message)
+        self.code: str = ErrorCode(code).value
+        self.message = message
+        self.phase = phase
+        self.path = None if path is None else tuple(path)
+        self.iteration = iteration
+        self.retry_after_ms = retry_after_ms
+        self.reset_at = reset_at
+        self.retryable = self._default_retryable() if retryable is None else retryable
+        if cause is not None:
+            self.__cause__ = cause
+
+    def _default_retryable(self) -> bool:
+        if self.code == ErrorCode.QUOTA:
+            return self.retry_after_ms is not None or self.reset_at is not None
+        return self.code in _RETRYABLE
+
+    def to_json(self) -> dict[str, JSONValue]:
+        """The wire form; the cause stays in the process (runs.md R27)."""
+        wire: dict[str, JSONValue] = {
+            "name": "LoopError",
+            "code": self.code,
+            "message": self.message,
+        }
+        if self.phase is not None:
+            wire["phase"] = self.phase
+        if self.path is not None:
+            wire["path"] = list(self.path)
+        if self.iteration is not None:
+            wire["iteration"] = self.iteration
+        wire["retryable"] = self.retryable
+        if self.retry_after_ms is not None:
+            wire["retryAfterMs"] = self.retry_after_ms
+        if self.reset_at is not None:
+            wire["resetAt"] = self.reset_at
+        return wire
+
+
+class DeclarationError(LoopError, TypeError):
+    """A shape that cannot be what its author wrote (design D21)."""
+
+    def __init__(self, message: str, **more: Any) -> None:
+        super().__init__("CONFIG", message, **more)
+
+
+def as_loop_error(
+    error: BaseException, *, fallback: str = "UNKNOWN", phase: str | None = None
+) -> LoopError:
+    """The same object for a LoopError, otherwise one that keeps the exception's text (R29)."""
+    if isinstance(error, LoopError):
+        return error
+    return LoopError(fallback, str(error) or type(error).__name__, phase=phase, cause=error)

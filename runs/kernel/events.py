@@ -1,0 +1,80 @@
+"""The facts a record holds, in the words of the seeds (runs.md section 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from runs.kernel.jsonable import JSONValue
+
+Path = tuple[str, ...]
+
+
+class EventKind(StrEnum):
+    """Every kind this version writes. A reader accepts unknown kinds (runs.md R204)."""
+
+    RUN_START = "run:start"
+    RUN_END = "run:end"
+    RUN_CANCEL = "run:cancel-requested"
+    RUN_HELD = "run:held"
+    RUN_RESUMED = "run:resumed"
+    GRAPH_ANCHOR = "workflow:start"
+    GRAPH_START = "dag:start"
+    NODE = "dag:node"
+    SEND_BACK = "dag:kickback"
+    GRAPH_END = "dag:end"
+    STEP_READY = "step:ready"
+    STEP_LOST = "step:lost"
+    STEP_REFUSED = "step:refused"
+    JOB_START = "job:start"
+    JOB_END = "job:end"
+    CONDITION = "condition:result"
+    ARTIFACT = "artifact:stored"
+    LOG = "log"
+    ERROR = "error"
+    REQUESTED = "callback-requested"
+    ROUTED = "callback-routed"
+    CLAIMED = "callback-claimed"
+    RELEASED = "callback-released"
+    SUBMITTED = "callback-submitted"
+    REJECTED = "callback-rejected"
+    SUPERSEDED = "callback-superseded"
+    WITHDRAWN = "callback-withdrawn"
+    REFUSED = "callback-refused"
+
+
+# The six kinds a callback history consists of (gates.md section 4).
+CALLBACK_KINDS = frozenset(
+    {
+        EventKind.REQUESTED,
+        EventKind.CLAIMED,
+        EventKind.RELEASED,
+        EventKind.SUBMITTED,
+        EventKind.REJECTED,
+        EventKind.SUPERSEDED,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One fact. `seq` is 0 until it is recorded; `ts` is integer milliseconds since the epoch."""
+
+    kind: str
+    path: Path = ()
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    seq: int = 0
+    ts: int = 0
+    actor: str = "system"
+    surface: str = ""
+    key: str = ""
+
+    def to_wire(self) -> dict[str, JSONValue]:
+        """The seeds' shape: kind, ts, path and the fields of the kind beside them."""
+        return {"kind": str(self.kind), "ts": self.ts, "path": list(self.path), **self.fields}
+
+    def callback_wire(self) -> dict[str, JSONValue]:
+        """The exact fields of a callback event, without the envelope (gates.md G41, G43)."""
+        return {"kind": str(self.kind), **self.fields}

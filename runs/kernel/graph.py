@@ -1,0 +1,309 @@
+"""A compiled workflow as plain data: what may run, after what, and how often.
+
+A web process decides with this alone; the author's code behind a leaf is loaded by workers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, Literal, cast
+
+from runs.kernel.jsonable import JSONValue, digest_hex
+
+DEFAULT_CONCURRENCY: Final = 4
+PausePolicy = Literal["continue", "stop"]
+Limits = int | Mapping[str, int] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskShape:
+    """A question the kernel can put by itself; `input` is what the author gave, if anything."""
+
+    question: str
+    target: str | None = None
+    input: JSONValue = None
+    has_input: bool = False
+    per_attempt: bool = False
+    presentation: Mapping[str, JSONValue] = field(default_factory=dict)
+    routing: Mapping[str, JSONValue] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, JSONValue]:
+        wire: dict[str, JSONValue] = {"question": self.question}
+        if self.target is not None:
+            wire["target"] = self.target
+        if self.has_input:
+            wire["input"] = self.input
+        if self.per_attempt:
+            wire["perAttempt"] = True
+        if self.presentation:
+            wire["presentation"] = dict(self.presentation)
+        if self.routing:
+            wire["routing"] = dict(self.routing)
+        return wire
+
+    @classmethod
+    def from_json(cls, wire: Mapping[str, Any]) -> AskShape:
+        return cls(
+            question=wire["question"],
+            target=wire.get("target"),
+            input=wire.get("input"),
+            has_input="input" in wire,
+            per_attempt=bool(wire.get("perAttempt")),
+            presentation=wire.get("presentation", {}),
+            routing=wire.get("routing", {}),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeafShape:
+    """One step's job. `by_worker` is false only when the kernel needs no code to do it."""
+
+    kind: str
+    label: str
+    by_worker: bool = True
+    retry_safe: bool = False
+    timeout_ms: int | None = None
+    ask: AskShape | None = None
+    code: str = ""
+    extra: Mapping[str, JSONValue] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, JSONValue]:
+        wire: dict[str, JSONValue] = {"kind": self.kind, "label": self.label}
+        if not self.by_worker:
+            wire["byWorker"] = False
+        if self.retry_safe:
+            wire["retrySafe"] = True
+        if self.timeout_ms is not None:
+            wire["timeoutMs"] = self.timeout_ms
+        if self.ask is not None:
+            wire["ask"] = self.ask.to_json()
+        if self.code:
+            wire["code"] = self.code
+        if self.extra:
+            wire["extra"] = dict(self.extra)
+        return wire
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeShape:
+    """A named member of a graph (runs.md section 7). `when` is condition data, see conditions."""
+
+    name: str
+    job: Shape
+    needs: tuple[str, ...] = ()
+    when: Mapping[str, JSONValue] | None = None
+    optional: bool = False
+    isolate: bool = False
+    accepts_kickback_to: tuple[str, ...] = ()
+    retry_safe: bool = False
+    timeout_ms: int | None = None
+    timeout_grace_ms: int | None = None
+    desc: str | None = None
+    gate: str | None = None
+    file: str | None = None
+
+    def to_json(self) -> dict[str, JSONValue]:
+        wire: dict[str, JSONValue] = {"name": self.name, "job": self.job.to_json()}
+        if self.needs:
+            wire["needs"] = list(self.needs)
+        if self.when is not None:
+            wire["when"] = dict(self.when)
+        if self.accepts_kickback_to:
+            wire["acceptsKickbackTo"] = list(self.accepts_kickback_to)
+        for key in ("optional", "isolate", "retry_safe"):
+            if getattr(self, key):
+                wire[_CAMEL[key]] = True
+        for key in ("timeout_ms", "timeout_grace_ms", "desc", "gate", "file"):
+            if (value := getattr(self, key)) is not None:
+                wire[_CAMEL[key]] = value
+        return wire
+
+    @classmethod
+    def from_json(cls, wire: Mapping[str, Any]) -> NodeShape:
+        return cls(
+            name=wire["name"],
+            job=shape_from_json(wire["job"]),
+            needs=tuple(wire.get("needs", ())),
+            when=wire.get("when"),
+            accepts_kickback_to=tuple(wire.get("acceptsKickbackTo", ())),
+            **{key: wire[name] for key, name in _CAMEL.items() if name in wire},
+        )
+
+    @property
+    def can_repeat(self) -> bool:
+        """True when an interrupted try may simply be made again (design I5)."""
+        return self.retry_safe or (isinstance(self.job, LeafShape) and self.job.retry_safe)
+
+
+_CAMEL: Final = {
+    "optional": "optional",
+    "isolate": "isolate",
+    "retry_safe": "retrySafe",
+    "timeout_ms": "timeoutMs",
+    "timeout_grace_ms": "timeoutGraceMs",
+    "desc": "desc",
+    "gate": "gate",
+    "file": "file",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphShape:
+    """A dependency graph of named nodes; nests to any depth."""
+
+    name: str
+    nodes: tuple[NodeShape, ...]
+    concurrency: int | None = None
+    stop_on_error: bool = True
+    max_kickbacks: Limits = None
+    pause_policy: PausePolicy = "continue"
+    isolation: str | None = None
+    kind: str = "dag"
+    brief: str | None = None
+    use_case: str | None = None
+
+    @cached_property
+    def by_name(self) -> dict[str, NodeShape]:
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def slots(self) -> int:
+        """How many nodes may run at once (runs.md R116)."""
+        given = self.concurrency or 0
+        return given if given > 0 else DEFAULT_CONCURRENCY
+
+    @cached_property
+    def topological(self) -> tuple[NodeShape, ...]:
+        """Every node after all it needs; declaration order among equals."""
+        placed: dict[str, NodeShape] = {}
+        left = list(self.nodes)
+        while left:
+            rest = []
+            for node in left:
+                if all(need in placed for need in node.needs):
+                    placed[node.name] = node
+                else:
+                    rest.append(node)
+            if len(rest) == len(left):
+                raise ValueError(f"graph {self.name!r} has a dependency cycle.")
+            left = rest
+        return tuple(placed.values())
+
+    @cached_property
+    def dependents(self) -> dict[str, tuple[str, ...]]:
+        """For each node, everything that depends on it directly or through others."""
+        reach: dict[str, set[str]] = {node.name: set() for node in self.nodes}
+        for node in reversed(self.topological):
+            for need in node.needs:
+                reach[need] |= {node.name} | reach[node.name]
+        return {
+            name: tuple(node.name for node in self.nodes if node.name in after)
+            for name, after in reach.items()
+        }
+
+    def limit_for(self, target: str) -> int:
+        """Send-backs allowed to `target` (runs.md R132, R133)."""
+        match self.max_kickbacks:
+            case None:
+                return 0
+            case int(number):
+                return number
+            case limits:
+                return limits.get(target, 0)
+
+    def to_json(self) -> dict[str, JSONValue]:
+        wire: dict[str, JSONValue] = {
+            "kind": self.kind,
+            "name": self.name,
+            "nodes": [node.to_json() for node in self.nodes],
+        }
+        if self.concurrency is not None:
+            wire["concurrency"] = self.concurrency
+        if not self.stop_on_error:
+            wire["stopOnError"] = False
+        if self.max_kickbacks is not None:
+            limits = self.max_kickbacks
+            wire["maxKickbacks"] = limits if isinstance(limits, int) else dict(limits)
+        if self.pause_policy != "continue":
+            wire["pausePolicy"] = self.pause_policy
+        for key, name in (("isolation", "isolation"), ("brief", "brief"), ("use_case", "useCase")):
+            if (value := getattr(self, key)) is not None:
+                wire[name] = value
+        return wire
+
+
+Shape = LeafShape | GraphShape
+
+
+def shape_from_json(wire: Mapping[str, Any]) -> Shape:
+    """Read back what `to_json` wrote."""
+    if "nodes" in wire:
+        return GraphShape(
+            kind=wire["kind"],
+            name=wire["name"],
+            nodes=tuple(NodeShape.from_json(node) for node in wire["nodes"]),
+            concurrency=wire.get("concurrency"),
+            stop_on_error=wire.get("stopOnError", True),
+            max_kickbacks=wire.get("maxKickbacks"),
+            pause_policy=wire.get("pausePolicy", "continue"),
+            isolation=wire.get("isolation"),
+            brief=wire.get("brief"),
+            use_case=wire.get("useCase"),
+        )
+    ask = wire.get("ask")
+    return LeafShape(
+        kind=wire["kind"],
+        label=wire["label"],
+        by_worker=wire.get("byWorker", True),
+        retry_safe=wire.get("retrySafe", False),
+        timeout_ms=wire.get("timeoutMs"),
+        ask=None if ask is None else AskShape.from_json(ask),
+        code=wire.get("code", ""),
+        extra=wire.get("extra", {}),
+    )
+
+
+def graph_identity(graph: GraphShape) -> str:
+    """What must stay the same for recorded steps to count (runs.md R231, R232)."""
+    limits = graph.max_kickbacks
+    return digest_hex(
+        {
+            "name": graph.name,
+            "concurrency": graph.concurrency,
+            "isolation": graph.isolation,
+            "maxKickbacks": dict(limits) if isinstance(limits, Mapping) else limits,
+            "nodes": [
+                {
+                    "name": node.name,
+                    "needs": list(node.needs),
+                    "optional": node.optional,
+                    "isolate": node.isolate,
+                    "when": None if node.when is None else dict(node.when),
+                }
+                for node in sorted(graph.nodes, key=lambda node: node.name)
+            ],
+        }
+    )
+
+
+def shape_identity(shape: Shape) -> str:
+    """The identity of a whole definition: its graphs at every depth, without the bodies."""
+    match shape:
+        case GraphShape():
+            inner = {
+                node.name: shape_identity(node.job)
+                for node in shape.nodes
+                if isinstance(node.job, GraphShape)
+            }
+            return digest_hex({"graph": graph_identity(shape), "inner": cast("Any", inner)})
+        case LeafShape():
+            return digest_hex({"leaf": shape.kind, "label": shape.label})
+
+
+def leaf_count(shape: Shape) -> int:
+    """How many steps a person counts: the leaves at every depth."""
+    if isinstance(shape, LeafShape):
+        return 1
+    return sum(leaf_count(node.job) for node in shape.nodes)

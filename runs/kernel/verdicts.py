@@ -1,0 +1,69 @@
+"""What a graph came to, from what its nodes came to (runs.md R121-R125)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from runs.kernel.graph import GraphShape, NodeShape
+from runs.kernel.outcomes import Outcome
+from runs.kernel.state import NodeState, Scope
+
+
+def graph_outcome(
+    graph: GraphShape, nodes: Mapping[str, NodeState], *, cancelled: bool
+) -> Outcome:
+    """The first that applies: cancelled, paused, a required node not passed, pass (R122)."""
+    ended = {name: state.outcome for name, state in nodes.items() if state.outcome is not None}
+    data = {name: outcome.to_json() for name, outcome in ended.items()}
+    late = any(outcome.late for outcome in ended.values())
+    if cancelled:
+        return Outcome(status="aborted", summary="cancelled", data=data, late=late)
+    for node in graph.nodes:
+        outcome = ended.get(node.name)
+        if outcome is not None and outcome.status == "paused":
+            return Outcome(status="paused", summary=outcome.summary, data=data, late=late)
+    failed = [
+        (node.name, ended[node.name])
+        for node in graph.nodes
+        if not node.optional and node.name in ended and not ended[node.name].passed
+    ]
+    if not failed:
+        return Outcome(status="pass", summary=f"{graph.name} passed", data=data, late=late)
+    error = next((end.error for _, end in failed if end.error and not end.retryable), None)
+    summary = _summary(failed)
+    return Outcome(status="fail", summary=summary, data=data, error=error, late=late)
+
+
+def _summary(failed: list[tuple[str, Outcome]]) -> str:
+    count = len(failed)
+    text = f"{count} required step{'s' if count > 1 else ''} did not complete"
+    spent = [
+        f"{name} {'stalled' if end.stall else 'ran out of rounds'}: {end.summary or 'no reason'}"
+        for name, end in failed
+        if end.status == "exhausted"
+    ]
+    return "; ".join([text, *spent])
+
+
+def never_ran(graph: GraphShape, scope: Scope, node: NodeShape, *, cancelled: bool) -> str:
+    """Why a node ends without a start, in words for its outcome (runs.md R114, R119)."""
+    if cancelled:
+        return "cancelled before it started"
+    for name in node.needs:
+        outcome = scope.nodes[name].settled
+        if graph.by_name[name].optional or (outcome is not None and outcome.passed):
+            continue
+        if outcome is not None:
+            return f"not run: {name} ended {outcome.status}"
+        return f"not run: {name} did not run"
+    return "not run: an earlier step failed"
+
+
+def paused_graph(graph: GraphShape, scope: Scope, inner: Outcome | None) -> Outcome:
+    """The outcome of a graph that is left while it waits: its first paused node's (R122)."""
+    ended = {name: node.outcome for name, node in scope.nodes.items() if node.outcome is not None}
+    paused = [ended[node.name] for node in graph.nodes if node.name in ended]
+    first = next((outcome for outcome in paused if outcome.status == "paused"), inner)
+    summary = first.summary if first is not None else "waiting"
+    data = {name: outcome.to_json() for name, outcome in ended.items()}
+    return Outcome(status="paused", summary=summary, data=data)

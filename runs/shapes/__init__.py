@@ -1,0 +1,1 @@
+"""What an author writes: jobs and the graphs that hold them."""

@@ -1,0 +1,142 @@
+"""A person's decision as a step (gates.md section 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+from runs.kernel.approvals import (
+    approval_outcome,
+    approval_request,
+    dead_outcome,
+    default_input,
+)
+from runs.kernel.errors import DeclarationError, LoopError
+from runs.kernel.gate import CallbackRequest
+from runs.kernel.graph import AskShape, LeafShape
+from runs.kernel.jsonable import JSONValue
+from runs.kernel.outcomes import Outcome, failing
+from runs.kernel.sources import code_digest
+from runs.shapes.job import Asking, Job, Leaf
+
+_UNSET: Final = object()
+Answer = Callable[[CallbackRequest], Any]
+
+
+def approval(
+    label: str,
+    question: str,
+    *,
+    input: Any = _UNSET,
+    target: str | None = None,
+    answer: Answer | None = None,
+    per_attempt: bool = False,
+    audience: Mapping[str, list[str]] | None = None,
+    priority: int = 0,
+    due_in_seconds: float | None = None,
+    on_answer: Literal["resume", "hold"] = "resume",
+    presentation: Mapping[str, JSONValue] | None = None,
+) -> Job:
+    """Ask a person: yes passes, no goes to `target` with the note, no answer pauses the run.
+
+    `question` may name the run's parameters as `{name}`. `input` is what the decision covers: a
+    JSON value or a function of ctx; by default the summaries of the step's needs. `audience` has
+    `users`, `groups` and `permissions`; without it everybody who may see the workflow may answer.
+    """
+    if not isinstance(label, str) or not label or not isinstance(question, str) or not question:
+        raise DeclarationError("approval() needs a label and a question.")
+    if on_answer not in ("resume", "hold"):
+        raise DeclarationError('on_answer is "resume" or "hold".')
+    routing: dict[str, Any] = {}
+    if audience:
+        routing["audience"] = {key: list(names) for key, names in audience.items()}
+    if priority:
+        routing["priority"] = priority
+    if due_in_seconds is not None:
+        routing["dueInSeconds"] = due_in_seconds
+    if on_answer != "resume":
+        routing["onAnswer"] = on_answer
+    computed = callable(input)
+    ask = AskShape(
+        question=question,
+        target=target,
+        input=None if input is _UNSET or computed else input,
+        has_input=input is not _UNSET and not computed,
+        per_attempt=per_attempt,
+        presentation=presentation or {},
+        routing=routing,
+    )
+    parts = [code_digest(part) for part in (input if computed else None, answer) if part]
+    shape = LeafShape(
+        kind="approval",
+        label=label,
+        by_worker=computed or answer is not None,
+        # It only reads and asks, and the same question is asked once: a second try is harmless.
+        retry_safe=True,
+        ask=ask,
+        code="+".join(parts),
+    )
+    subject = input if computed else None
+    return Leaf(shape, lambda ctx: _decide(ctx, shape, subject, answer))
+
+
+def _decide(
+    ctx: Any, leaf: LeafShape, subject: Callable[[Any], Any] | None, answer: Answer | None
+) -> Outcome | Asking:
+    assert leaf.ask is not None
+    if subject is not None:
+        about = ctx.call(subject)
+    elif leaf.ask.has_input:
+        about = leaf.ask.input
+    else:
+        in_graph = ctx.graph is not None
+        about = default_input(ctx.needs or {}, ctx.last_outcome, in_graph=in_graph)
+    attempt = ctx.graph.attempt if ctx.graph is not None else 1
+    request = approval_request(
+        leaf.label, leaf.ask, subject=about, attempt=attempt, params=ctx.params
+    )
+    given = _answered(ctx, request)
+    if given is None and answer is not None:
+        given = _answer_here(ctx, leaf, request, answer)
+        if isinstance(given, Outcome):
+            return given
+    if given is None:
+        return Asking(request=request, routing={})
+    return approval_outcome(given, question=request.decision_text, target=leaf.ask.target)
+
+
+def _answered(ctx: Any, request: CallbackRequest) -> Mapping[str, Any] | None:
+    """The answer the history already holds; reading posts nothing (gates.md G99)."""
+    for event in reversed(ctx.callbacks.history(request.request_id)):
+        if event["kind"] == "callback-submitted":
+            response: Mapping[str, Any] = event["response"]
+            return response
+    return None
+
+
+def _answer_here(
+    ctx: Any, leaf: LeafShape, request: CallbackRequest, answer: Answer
+) -> Mapping[str, Any] | Outcome:
+    """Answer in process as router `<label>:answer` (gates.md G106)."""
+    ctx.callbacks.post(request)
+    ctx.asked(request)
+    router = f"{leaf.label}:answer"
+    claim = ctx.callbacks.claim(request.request_id, router)
+    if not claim.ok:
+        text = f"the question {request.gate_id} could not be claimed: {claim.kind}."
+        if claim.kind == "superseded":
+            return dead_outcome(request, "superseded")
+        return failing(LoopError("VALIDATION", text, phase="body"))
+    try:
+        given = ctx.call(answer, request)
+        response = {key: value for key, value in dict(given).items() if value is not None}
+        result = ctx.callbacks.submit(
+            request.request_id, claim.claim_token, router, request.digest, response
+        )
+    except BaseException:
+        ctx.callbacks.release(request.request_id, claim.claim_token)
+        raise
+    if not result.ok:
+        ctx.callbacks.release(request.request_id, claim.claim_token)
+        return failing(LoopError("VALIDATION", result.reason, phase="body"))
+    return response

@@ -1,0 +1,157 @@
+"""Reading a job's declared shape: meta, a printed plan, assertions for tests (runs.md section 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from runs.kernel.errors import DeclarationError
+from runs.kernel.graph import LeafShape, NodeShape, Shape
+from runs.shapes.job import Job, Leaf
+
+Meta = dict[str, Any]
+
+
+def job_meta(job: Any) -> Meta | None:
+    """The declared shape as JSON; None for a hand-written job (runs.md R186)."""
+    job = getattr(job, "__obversa_job__", job)
+    if not isinstance(job, Job) or (isinstance(job, Leaf) and not job.declared):
+        return None
+    return _meta(job.shape)
+
+
+def copy_job_meta(source: Any, target: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Give a wrapper the wrapped job's meta; returns the wrapper (runs.md R189)."""
+    inner = getattr(source, "__obversa_job__", source)
+    target.__obversa_job__ = inner  # type: ignore[attr-defined]  # a function takes attributes
+    return target
+
+
+def _meta(shape: Shape) -> Meta | None:
+    if isinstance(shape, LeafShape):
+        if shape.kind == "job":
+            return None
+        meta: Meta = {"kind": shape.kind, "name": shape.label, **dict(shape.extra)}
+        if shape.ask is not None:
+            meta["question"] = shape.ask.question
+            if shape.ask.target is not None:
+                meta["target"] = shape.ask.target
+        return meta
+    meta = {"kind": "dag", "name": shape.name}
+    if shape.max_kickbacks is not None:
+        limits = shape.max_kickbacks
+        meta["maxKickbacks"] = limits if isinstance(limits, int) else dict(limits)
+    meta["nodes"] = [_node_meta(node) for node in shape.nodes]
+    return meta
+
+
+def _node_meta(node: NodeShape) -> Meta:
+    meta: Meta = {"name": node.name, "needs": list(node.needs)}
+    for key, value in (("desc", node.desc), ("gate", node.gate), ("timeoutMs", node.timeout_ms)):
+        if value is not None:
+            meta[key] = value
+    meta |= {"isolate": node.isolate, "optional": node.optional}
+    if node.when is not None:
+        meta["when"] = _labels(node.when)
+    if node.accepts_kickback_to:
+        meta["acceptsKickbackTo"] = list(node.accepts_kickback_to)
+    meta["job"] = _meta(node.job)
+    return meta
+
+
+def _labels(when: Mapping[str, Any]) -> list[str]:
+    if when["op"] == "all":
+        return [label for part in when["parts"] for label in _labels(part)]
+    return [str(when.get("label") or "check")]
+
+
+def render_plan(meta: Meta | Any | None, indent: str = "") -> list[str]:
+    """The plan as indented lines a person reads (runs.md R190)."""
+    if meta is not None and not isinstance(meta, dict):
+        meta = job_meta(meta)
+    if meta is None:
+        return [f"{indent}(a hand-written job)"]
+    if meta["kind"] != "dag":
+        target = f", sends back to {meta['target']}" if "target" in meta else ""
+        return [f"{indent}{meta['kind']} {meta['name']}{target}"]
+    lines = [f"{indent}dag {meta['name']} ({_counted(meta)})"]
+    for node in meta["nodes"]:
+        lines.append(f"{indent}  {node['name']}{_traits(node)}")
+        lines += render_plan(node["job"], indent + "    ")
+    return lines
+
+
+def _counted(meta: Meta) -> str:
+    count = len(meta["nodes"])
+    text = f"{count} node{'' if count == 1 else 's'}"
+    match meta.get("maxKickbacks"):
+        case None:
+            return text
+        case int(limit):
+            return f"{text}, at most {limit} send-backs"
+        case limits:
+            each = ", ".join(f"{target} {limit}" for target, limit in limits.items())
+            return f"{text}, send-backs: {each}"
+
+
+def _traits(node: Meta) -> str:
+    traits = []
+    if node["needs"]:
+        traits.append(f"needs {', '.join(node['needs'])}")
+    if node["optional"]:
+        traits.append("optional")
+    if node.get("when"):
+        traits.append(f"when {' and '.join(node['when'])}")
+    if node["isolate"]:
+        traits.append("isolated")
+    return f" [{'; '.join(traits)}]" if traits else ""
+
+
+def assert_graph(job_or_meta: Any, shape: Mapping[str, Any]) -> None:
+    """Raise AssertionError where the asserted fields differ, naming the path (runs.md R191)."""
+    meta = job_or_meta if isinstance(job_or_meta, dict) else job_meta(job_or_meta)
+    if meta is None:
+        raise DeclarationError("assert_graph() needs a job that declares its shape.")
+    for key, expected in shape.items():
+        if key == "nodes":
+            exact = bool(shape.get("exact_nodes"))
+            _assert_nodes(meta.get("nodes", []), expected, exact=exact)
+        elif key != "exact_nodes":
+            name = "maxKickbacks" if key == "max_kickbacks" else key
+            _equal(name, expected, meta.get(name))
+
+
+def _assert_nodes(actual: list[Meta], expected: Mapping[str, Any], *, exact: bool) -> None:
+    found = {node["name"]: node for node in actual}
+    if exact:
+        _equal("nodes", sorted(expected), sorted(found))
+    for name, asserted in expected.items():
+        if name not in found:
+            raise AssertionError(f"nodes[{name}]: expected a node, found {sorted(found)}")
+        for key, value in dict(asserted or {}).items():
+            _assert_field(f"nodes[{name}]", key, value, found[name])
+
+
+def _assert_field(at: str, key: str, expected: Any, node: Meta) -> None:
+    match key:
+        case "needs":
+            _equal(f"{at}.needs", sorted(expected), sorted(node["needs"]))
+        case "when":
+            _equal(f"{at}.when", bool(expected), "when" in node)
+        case "kind":
+            _equal(f"{at}.kind", expected, (node["job"] or {}).get("kind"))
+        case "body" | "job":
+            try:
+                assert_graph(node["job"] or {}, expected)
+            except AssertionError as difference:
+                raise AssertionError(f"{at}.{difference}") from None
+        case _:
+            camel = {"accepts_kickback_to": "acceptsKickbackTo", "timeout_ms": "timeoutMs"}
+            _equal(f"{at}.{key}", expected, node.get(camel.get(key, key)))
+
+
+def _equal(at: str, expected: Any, actual: Any) -> None:
+    if expected != actual:
+        raise AssertionError(f"{at}: expected {expected!r}, found {actual!r}")
+
+
