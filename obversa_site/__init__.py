@@ -1,0 +1,1 @@
+"""The site: settings, addresses and the API that wire the apps together."""

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import os
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "obversa_site.settings")
+
+# Models can be imported only after this call, and the consumers import them.
+pages = get_asgi_application()
+
+from channels.auth import AuthMiddlewareStack  # noqa: E402
+from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
+from django.urls import path  # noqa: E402
+
+from gates.consumers import InboxConsumer  # noqa: E402
+from runs.consumers import RunConsumer  # noqa: E402
+
+sockets = URLRouter(
+    [
+        path("ws/runs/<uuid:pk>/", RunConsumer.as_asgi()),
+        path("ws/inbox/", InboxConsumer.as_asgi()),
+    ]
+)
+application = ProtocolTypeRouter(
+    {
+        "http": pages,
+        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(sockets)),
+    }
+)

@@ -1,0 +1,54 @@
+"""Checks on the configuration, each with an id and what to do about it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.core.checks import CheckMessage, Warning, register  # noqa: A004  Django's own name
+from django.db import connection
+
+
+@register()
+def one_secret_for_all(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    """Several processes on several machines must share the key that signs claims and sessions."""
+    if os.environ.get("OBVERSA_SECRET_KEY") or not settings.CELERY_BROKER_URL:
+        return []
+    return [
+        Warning(
+            "A broker is configured, but every machine makes a secret key of its own.",
+            hint="Set the same OBVERSA_SECRET_KEY for every web process, worker and beat.",
+            id="obversa.W001",
+        )
+    ]
+
+
+@register()
+def one_database_for_all(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    """Processes that talk through a broker must see the same record."""
+    if not settings.CELERY_BROKER_URL or connection.vendor == "postgresql":
+        return []
+    return [
+        Warning(
+            "A broker is configured, but the record is a SQLite file of this machine.",
+            hint="Set DATABASE_URL to a PostgreSQL database.",
+            id="obversa.W002",
+        )
+    ]
+
+
+@register()
+def news_for_all(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    """Without Redis a page learns of another process's work only when it looks again."""
+    if not settings.CELERY_BROKER_URL or hasattr(settings, "CHANNEL_LAYERS"):
+        return []
+    return [
+        Warning(
+            "A broker is configured, but no channel layer: pages lag behind by up to two seconds.",
+            hint="Set CHANNEL_REDIS_URL.",
+            id="obversa.W003",
+        )
+    ]

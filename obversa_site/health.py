@@ -1,0 +1,55 @@
+"""Whether this process is up, and whether it can do its work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from django.conf import settings
+from django.db import Error as DatabaseError
+from django.db import connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+from kombu.exceptions import OperationalError as BrokerUnreachable
+
+from obversa_site.celery import app
+
+
+@never_cache
+@require_safe
+def healthz(request: HttpRequest) -> HttpResponse:
+    """Say that the process answers. Looks at nothing else."""
+    return HttpResponse("ok\n", content_type="text/plain")
+
+
+@never_cache
+@require_safe
+def readyz(request: HttpRequest) -> HttpResponse:
+    """Say what works and what does not; 503 when anything does not."""
+    found = {name: check() for name, check in CHECKS.items()}
+    ready = all(trouble is None for trouble in found.values())
+    body = {name: trouble or "ok" for name, trouble in found.items()}
+    return JsonResponse({"ready": ready, "checks": body}, status=200 if ready else 503)
+
+
+def _database() -> str | None:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError:
+        return "unreachable"
+    return None
+
+
+def _broker() -> str | None:
+    if not settings.CELERY_BROKER_URL:
+        return None
+    try:
+        with app.connection_for_write(connect_timeout=2) as broker:
+            broker.ensure_connection(max_retries=1, timeout=2)
+    except (BrokerUnreachable, OSError):
+        return "unreachable"
+    return None
+
+
+CHECKS: Mapping[str, Callable[[], str | None]] = {"database": _database, "broker": _broker}

@@ -1,0 +1,68 @@
+"""What every response carries, and how large a request may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.http.request import UnreadablePostError
+
+Handler = Callable[[HttpRequest], HttpResponseBase]
+
+MAY_LOAD = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": "'self'",
+    "img-src": "'self' data:",
+    "font-src": "'self'",
+    "connect-src": "'self'",
+    "manifest-src": "'self'",
+    "form-action": "'self'",
+    "frame-ancestors": "'none'",
+    "base-uri": "'none'",
+}
+CONTENT_SECURITY_POLICY = "; ".join(f"{what} {where}" for what, where in MAY_LOAD.items())
+PERMISSIONS_POLICY = ", ".join(
+    f"{feature}=()"
+    for feature in ("camera", "display-capture", "geolocation", "microphone", "payment", "usb")
+)
+
+
+def page_policy(get_response: Handler) -> Handler:
+    """Say to the browser what a page may load, and that it may use no device."""
+
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        response = get_response(request)
+        response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
+        response.headers.setdefault("Permissions-Policy", PERMISSIONS_POLICY)
+        return response
+
+    return answer
+
+
+def body_limit(get_response: Handler) -> Handler:
+    """Refuse a body over the limit with 413, whether or not it announces its length.
+
+    Django would say 400, and only where a view happens to read the body.
+    """
+
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        try:
+            request.body  # noqa: B018  reading it is the check
+        except RequestDataTooBig:
+            return _too_large(request)
+        except UnreadablePostError:
+            return HttpResponse(status=400)  # the client went away; nobody reads this
+        return get_response(request)
+
+    return answer
+
+
+def _too_large(request: HttpRequest) -> HttpResponse:
+    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE // (1024 * 1024)
+    message = f"The request is larger than {limit} MiB. Send less, or a link to it."
+    if request.path.startswith("/api/"):
+        return JsonResponse({"error": {"code": "too-large", "message": message}}, status=413)
+    return HttpResponse(message, status=413, content_type="text/plain; charset=utf-8")

@@ -1,0 +1,159 @@
+"""Every setting, read from the environment; with nothing set, one process on one SQLite file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import environ
+
+from obversa_site.databases import database
+from obversa_site.home import ready_home, secret_key
+from obversa_site.logs import logging_config
+
+env = environ.Env()
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+# What this installation is
+
+OBVERSA_HOME = ready_home(Path(env.str("OBVERSA_HOME", default=".obversa")))
+OBVERSA_BASE_URL: str = env.str("OBVERSA_BASE_URL", default="http://127.0.0.1:8000").rstrip("/")
+OBVERSA_WORKFLOWS: list[str] = env.list("OBVERSA_WORKFLOWS", default=[])
+_address = urlsplit(OBVERSA_BASE_URL)
+
+DEBUG: bool = env.bool("OBVERSA_DEBUG", default=False)
+SECRET_KEY: str = env.str("OBVERSA_SECRET_KEY", default="") or secret_key(OBVERSA_HOME)
+ALLOWED_HOSTS: list[str] = env.list(
+    "OBVERSA_ALLOWED_HOSTS",
+    default=sorted({"localhost", "127.0.0.1", "[::1]", _address.hostname or "localhost"}),
+)
+
+# What it is made of
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "ninja",
+    "runs",
+    "gates",
+    "obversa_site",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "obversa_site.middleware.page_policy",
+    "obversa_site.static.StaticFiles",
+    "obversa_site.middleware.body_limit",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "obversa_site.urls"
+ASGI_APPLICATION = "obversa_site.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+# Where it keeps things
+
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": database(env.str("DATABASE_URL", default=""), OBVERSA_HOME)
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
+
+STATIC_URL = "/static/"
+STATIC_ROOT = OBVERSA_HOME / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "obversa_site.static.Files"},
+}
+WHITENOISE_USE_FINDERS = True
+
+# How work and news travel. Without a broker the embedded dispatcher carries the work, without
+# Redis an in-process hub carries the news.
+
+CELERY_BROKER_URL: str | None = env.str("CELERY_BROKER_URL", default="") or None
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 10
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+if (CELERY_BROKER_URL or "").startswith("redis"):
+    # Longer than the longest step: Redis hands a message out again when this time is over.
+    CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600}
+CELERY_BEAT_SCHEDULE = {"sweep": {"task": "runs.sweep", "schedule": 5.0}}
+CELERY_BEAT_SCHEDULE_FILENAME = str(OBVERSA_HOME / "celerybeat-schedule")
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+
+if _channel_redis := env.str("CHANNEL_REDIS_URL", default=""):
+    CHANNEL_LAYERS = {
+        "default": {
+            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+            # The client's own timeout of five seconds would close every quiet socket.
+            "CONFIG": {"hosts": [{"address": _channel_redis, "socket_timeout": None}]},
+        }
+    }
+
+vars().update(env.email_url("EMAIL_URL", default="consolemail://"))
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = f"Obversa <obversa@{_address.hostname or 'localhost'}>"
+
+# Who may come in
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+LOGIN_URL = "sign-in"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "sign-in"
+PASSWORD_RESET_TIMEOUT = 60 * 60  # how long a sign-in link lives
+
+# How it is guarded on the way
+
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+CSRF_TRUSTED_ORIGINS = [f"{_address.scheme}://{_address.netloc}"]
+if _address.scheme == "https":
+    # Something in front ends TLS. It must set this header itself and drop a client's.
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_SSL_REDIRECT = True
+    SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|metrics)$"]
+    SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60
+    SESSION_COOKIE_SECURE = True
+    CSRF_COOKIE_SECURE = True
+# Subdomains and browsers' preload lists are for the owner of the domain to decide.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+
+# How it speaks
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+LOGGING = logging_config(env.str("OBVERSA_LOG", default="text"))

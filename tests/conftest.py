@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import hypothesis
+import pytest
+from _pytest.terminal import TerminalReporter
+
+from tests.needs import find, need
+
+SERVICE_OF_MARKER = {
+    "browser": "chromium",
+    "postgres": "postgres",
+    "redis": "redis",
+    "rabbitmq": "rabbitmq",
+}
+DATABASE_FIXTURES = frozenset(
+    ("db", "transactional_db", "django_db_reset_sequences", "django_db_setup", "live_server")
+)
+
+# Examples are the same on every run, so a red test is red again; explore with another profile.
+hypothesis.settings.register_profile("house", deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("explore", deadline=None, max_examples=2000)
+hypothesis.settings.load_profile(os.environ.get("OBVERSA_TEST_HYPOTHESIS", "house"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave to each pass what belongs to it: see tests/__main__.py."""
+    on_postgres = os.environ.get("OBVERSA_TEST_DATABASE") == "postgres"
+    elsewhere = [item for item in items if not _belongs(item, on_postgres=on_postgres)]
+    if elsewhere:
+        config.hook.pytest_deselected(items=elsewhere)
+        gone = set(elsewhere)
+        items[:] = [item for item in items if item not in gone]
+
+
+def _belongs(item: pytest.Item, *, on_postgres: bool) -> bool:
+    about_postgres = item.get_closest_marker("postgres") is not None
+    if on_postgres:
+        return about_postgres or _uses_database(item)
+    # Without a server there is no second pass; then the first says what was missed, and why.
+    return not about_postgres or bool(find("postgres").trouble)
+
+
+def _uses_database(item: pytest.Item) -> bool:
+    if item.get_closest_marker("django_db") or item.get_closest_marker("database"):
+        return True
+    return not DATABASE_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Ask for the services that a test's markers name."""
+    for marker, service in SERVICE_OF_MARKER.items():
+        if item.get_closest_marker(marker):
+            need(service)
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    """Leave the counts of this pass for the line that sums up all passes."""
+    if path := os.environ.get("OBVERSA_TEST_TALLY"):
+        counts = {kind: len(reports) for kind, reports in terminalreporter.stats.items() if kind}
+        Path(path).write_text(json.dumps(counts), encoding="utf-8")
