@@ -99,7 +99,16 @@ def parse_json(text: str | bytes, *, max_depth: int = MAX_DEPTH) -> JSONValue:
 
 
 def _wire_integer(digits: str) -> int | float:
-    return math.inf if len(digits) > _MAX_INTEGER_TEXT else int(digits)
+    if len(digits) > _MAX_INTEGER_TEXT:
+        return math.inf
+    number = int(digits)
+    # A double above 2^53 may be written as digits it does not hold exactly, such as
+    # 44030096935539630. Those digits are its one canonical text, so they are that double.
+    if MAX_SAFE_INTEGER < abs(number) < 10**21:
+        double = float(number)
+        if int(double) != number and canonical_json(double) == digits:
+            return double
+    return number
 
 
 def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
