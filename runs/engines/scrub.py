@@ -1,0 +1,95 @@
+"""Takes secrets out of a command's output before any of it is recorded (runs.md R227).
+
+It looks wider than the kernel's `redact`, which reads a person's note: tool tokens, keys in PEM
+form, logins in addresses, and values this process knows to be secret. Every pattern is bounded or
+anchored, so that the time stays linear on a stream of many megabytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from runs.kernel.redact import REDACTED
+
+# A shorter value is as likely a word of the output ("test", "true", "admin") as a secret.
+_SHORTEST_VALUE: Final = 6
+
+_SECRET_WORDS: Final = frozenset(
+    {
+        *(
+            "TOKEN",
+            "TOKENS",
+            "SECRET",
+            "SECRETS",
+            "PASSWORD",
+            "PASSWD",
+            "PASS",
+            "PASSPHRASE",
+            "PWD",
+        ),
+        *("KEY", "KEYS", "APIKEY", "CREDENTIAL", "CREDENTIALS", "AUTH", "AUTHORIZATION", "DSN"),
+    }
+)
+# A name that ends so says where a secret is kept; the place itself is none.
+_PLACE_WORDS: Final = frozenset({"FILE", "PATH", "DIR", "SOCK", "SOCKET", "HOME"})
+_NAME_PART: Final = re.compile(r"[A-Z0-9]+")
+
+_PEM: Final = (
+    r"(?s)-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?"
+    r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)"
+)
+_ASSIGNED: Final = (
+    r"(?i)(?:token|secret|passw(?:or)?d|passphrase|api[ _-]?key|authorization|bearer)"
+    r"[\"']?[ \t]{0,8}[=:][ \t]{0,8}(?:(?:bearer|basic|token)[ \t]{1,8})?"
+    r"(?:\"[^\"\n]{1,256}\"|'[^'\n]{1,256}'|[^\s,;\"']+)"
+)
+_LOGIN_HEADER: Final = (
+    r"(?i)(?<![A-Za-z0-9])(?:bearer|basic)[ \t]{1,8}"
+    r"(?=[^\s]{0,64}[0-9])[A-Za-z0-9._~+/=-]{16,}"
+)
+_SHAPES: Final = tuple(
+    re.compile(pattern)
+    for pattern in (
+        _PEM,
+        r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{8,}",
+        r"(?<![A-Za-z0-9])(?:gh[opsur]_|github_pat_|glpat-|xox[abeoprs]-)[A-Za-z0-9_-]{10,}",
+        r"(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])",
+        r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*",
+        _ASSIGNED,
+        _LOGIN_HEADER,
+        r"(?<![\w.+-])[A-Za-z0-9][\w.+-]{0,63}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}",
+    )
+)
+_URL_LOGIN: Final = re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,31}://)[^\s/@:]{0,256}:[^\s/@]{1,1024}@")
+
+
+def looks_secret(name: str) -> bool:
+    """Whether an environment variable's name says that its value is a secret."""
+    parts: list[str] = _NAME_PART.findall(name.upper())
+    return bool(_SECRET_WORDS.intersection(parts)) and parts[-1] not in _PLACE_WORDS
+
+
+def secret_values(
+    environment: Mapping[str, str], injected: Mapping[str, str] | None = None
+) -> list[str]:
+    """The values to hide: secret by name in the environment, and every injected one."""
+    named = [value for name, value in environment.items() if looks_secret(name)]
+    return [
+        value
+        for value in {*named, *(injected or {}).values()}
+        if len(value.strip()) >= _SHORTEST_VALUE
+    ]
+
+
+def scrub(text: str, values: Iterable[str] = ()) -> str:
+    """The text with the given values and everything shaped like a secret replaced."""
+    # Longest first: a secret that begins with another one must not leave its end behind.
+    known = sorted({value for value in values if value}, key=lambda item: (-len(item), item))
+    if known:
+        text = re.compile("|".join(map(re.escape, known))).sub(REDACTED, text)
+    text = _URL_LOGIN.sub(rf"\1{REDACTED}@", text)
+    for shape in _SHAPES:
+        text = shape.sub(REDACTED, text)
+    return text
