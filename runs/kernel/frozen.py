@@ -77,7 +77,7 @@ class FrozenList(tuple[JSONValue, ...]):  # noqa: SLOT001 - a tuple takes no nam
 
     height: int
 
-    def __new__(cls, items: Iterable[JSONValue] = ()) -> Self:  # noqa: D102 - a constructor
+    def __new__(cls, items: Iterable[JSONValue] = ()) -> Self:
         checked = cast(FrozenList, snapshot(list(items)))
         return cls._checked(checked, checked.height)
 
