@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """Run one of the product's commands."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "obversa_site.settings")
-    from django.core.management import execute_from_command_line  # noqa: PLC0415  after the setting
+    from django.core.management import execute_from_command_line
 
     execute_from_command_line(sys.argv)
 

@@ -11,7 +11,7 @@ class GatesConfig(AppConfig):
 
     def ready(self) -> None:
         """Keep the gates' rows in step with every record, inside its transaction."""
-        from gates.projector import project  # noqa: PLC0415  needs the models
-        from runs import record  # noqa: PLC0415
+        from gates.projector import project
+        from runs import record
 
         record.register_projector(project)

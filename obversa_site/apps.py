@@ -11,4 +11,4 @@ class SiteConfig(AppConfig):
 
     def ready(self) -> None:
         """Load both; each registers itself when it is imported."""
-        from obversa_site import celery, checks  # noqa: F401, PLC0415
+        from obversa_site import celery, checks  # noqa: F401  it is for the import

@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import django_stubs_ext
 import environ
 
 from obversa_site.databases import database
 from obversa_site.home import ready_home, secret_key
 from obversa_site.logs import logging_config
+
+django_stubs_ext.monkeypatch()  # lets classes say what they hold: ModelAdmin[Run]
 
 env = environ.Env()
 BASE_DIR = Path(__file__).resolve().parent.parent
