@@ -23,6 +23,8 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 OBVERSA_HOME = ready_home(Path(env.str("OBVERSA_HOME", default=".obversa")))
 OBVERSA_BASE_URL: str = env.str("OBVERSA_BASE_URL", default="http://127.0.0.1:8000").rstrip("/")
 OBVERSA_WORKFLOWS: list[str] = env.list("OBVERSA_WORKFLOWS", default=[])
+OBVERSA_WORKFLOWS_DIR: str = env.str("OBVERSA_WORKFLOWS_DIR", default="")
+OBVERSA_LEASE_SECONDS: float = env.float("OBVERSA_LEASE_SECONDS", default=30.0)
 _address = urlsplit(OBVERSA_BASE_URL)
 
 DEBUG: bool = env.bool("OBVERSA_DEBUG", default=False)
@@ -91,6 +93,7 @@ STORAGES = {
     "staticfiles": {"BACKEND": "obversa_site.static.Files"},
 }
 WHITENOISE_USE_FINDERS = True
+WHITENOISE_ALLOW_ALL_ORIGINS = False
 
 # How work and news travel. Without a broker the embedded dispatcher carries the work, without
 # Redis an in-process hub carries the news.

@@ -1,0 +1,169 @@
+"""The tables of questions; projections of the record, but for keys and teams."""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from django.conf import settings
+from django.contrib.auth.models import Group
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+
+from runs.fields import JSONText
+from runs.models import Audience, Run
+
+
+class Request(models.Model):
+    """One question: a gate, a typed question or an approval of an action."""
+
+    class Kind(models.TextChoices):
+        GATE = "gate"
+        QUESTION = "question"
+        APPROVAL = "approval"
+
+    class Status(models.TextChoices):
+        PENDING = "pending"
+        CLAIMED = "claimed"
+        ANSWERED = "answered"
+        SUPERSEDED = "superseded"
+        EXPIRED = "expired"
+        CANCELLED = "cancelled"
+
+    OPEN: ClassVar = (Status.PENDING, Status.CLAIMED)
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    run = models.ForeignKey(Run, models.CASCADE, related_name="requests")
+    request_id = models.CharField(max_length=600)
+    gate_id = models.CharField(max_length=500)
+    gate_version = models.PositiveBigIntegerField()
+    kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.GATE)
+    digest = models.CharField(max_length=64, db_index=True)
+    decision_text = models.TextField()
+    response_schema = JSONText()
+    input = JSONText(null=True)
+    presentation = JSONText(default=dict)
+    routing = JSONText(default=dict)
+    step_path = JSONText(default=list)
+    audience = models.ForeignKey(Audience, models.PROTECT, related_name="+")
+    status = models.CharField(max_length=10, choices=Status.choices, default=Status.PENDING)
+    holder = models.CharField(max_length=200, blank=True)
+    claim_seq = models.PositiveBigIntegerField(null=True)
+    claimed_at = models.DateTimeField(null=True)
+    priority = models.IntegerField(default=0)
+    due_at = models.DateTimeField(null=True)
+    due_order = models.DateTimeField(help_text="due_at, or the end of time: sorts without nulls")
+    expires_at = models.DateTimeField(null=True)
+    on_answer = models.CharField(max_length=10, default="resume")
+    needed = models.PositiveIntegerField(default=1)
+    asked_by = models.CharField(max_length=200, default="system")
+    asked_seq = models.PositiveBigIntegerField()
+    superseded_by = models.CharField(max_length=600, blank=True)
+    closed_reason = models.TextField(blank=True)
+    created_at = models.DateTimeField()
+    answered_at = models.DateTimeField(null=True)
+    answered_by = models.CharField(max_length=200, blank=True)
+    changed_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["run", "request_id"], name="request_once_per_run"
+            ),
+            models.CheckConstraint(
+                condition=Q(status="claimed", claim_seq__isnull=False) & ~Q(holder="")
+                | (~Q(status="claimed") & Q(holder="", claim_seq__isnull=True)),
+                name="request_claim_matches_status",
+            ),
+            models.CheckConstraint(
+                condition=Q(status="answered", answered_at__isnull=False)
+                | ~Q(status="answered") & Q(answered_at__isnull=True),
+                name="request_answer_matches_status",
+            ),
+        ]
+        indexes: ClassVar = [
+            models.Index(
+                fields=["audience", "status", "-priority", "due_order", "created_at"],
+                name="request_inbox",
+            ),
+            models.Index(
+                fields=["status", "-priority", "due_order", "created_at"], name="request_by_status"
+            ),
+            models.Index(fields=["holder", "status"], name="request_by_holder"),
+            models.Index(fields=["status", "-answered_at"], name="request_history"),
+            models.Index(fields=["status", "asked_by"], name="request_by_asker"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.gate_id} {self.digest[:8]}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("gates:gate", args=[self.pk])
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in self.OPEN
+
+    @property
+    def fingerprint(self) -> str:
+        """The first characters of the digest, for people to compare."""
+        return self.digest[:8]
+
+
+class Response(models.Model):
+    """One answer to a request."""
+
+    request = models.ForeignKey(Request, models.CASCADE, related_name="responses")
+    actor = models.CharField(max_length=200)
+    response = JSONText()
+    at = models.DateTimeField()
+    surface = models.CharField(max_length=20, blank=True)
+    seq = models.PositiveBigIntegerField()
+
+    class Meta:
+        ordering: ClassVar = ["seq"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["request", "actor"], name="response_once_per_actor"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.actor} answered"
+
+
+class ApiKey(models.Model):
+    """A key for programs; only its hash is kept."""
+
+    SCOPES: ClassVar = ("read", "start", "claim", "answer", "operate")
+
+    name = models.CharField(max_length=100, unique=True)
+    prefix = models.CharField(max_length=12, unique=True)
+    hash = models.CharField(max_length=64)
+    scopes = JSONText(default=list)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="api_keys"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Team(models.Model):
+    """A group as a team: its queue and its own words."""
+
+    group = models.OneToOneField(Group, models.CASCADE, related_name="team")
+    description = models.TextField(blank=True)
+
+    def __str__(self) -> str:
+        return self.group.name
+
+    def get_absolute_url(self) -> str:
+        return reverse("gates:team", args=[self.group_id])
+
+

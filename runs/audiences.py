@@ -1,0 +1,55 @@
+"""Audiences: who a workflow or a question is for, stored once per distinct set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from django.db import transaction
+
+from runs.kernel.jsonable import digest_hex
+from runs.models import Audience, AudienceToken
+
+EVERYONE: Final = "everyone"
+PARTS: Final = {"users": "user", "groups": "group", "permissions": "perm", "keys": "key"}
+
+
+class AudienceRefused(ValueError):
+    """An audience has lists of names under users, groups, permissions or keys."""
+
+    code = "audience"
+
+
+def tokens_of(spec: Mapping[str, Any] | None) -> list[str]:
+    """The tokens of a spec `{"users": [...], "groups": [...], ...}`; everyone when it is empty."""
+    tokens: set[str] = set()
+    for part, names in (spec or {}).items():
+        if part not in PARTS or isinstance(names, str) or not isinstance(names, Iterable):
+            raise AudienceRefused(f"audience has {part!r}; it takes lists under {', '.join(PARTS)}.")
+        for name in names:
+            if not isinstance(name, str) or not name or len(name) > 150:
+                raise AudienceRefused(f"audience names {name!r} under {part}, which is no name.")
+            tokens.add(f"{PARTS[part]}:{name}")
+    return sorted(tokens) or [EVERYONE]
+
+
+def audience_for(spec: Mapping[str, Any] | None) -> Audience:
+    """The stored audience of the spec; made on first use."""
+    tokens = tokens_of(spec)
+    key = digest_hex(tokens)
+    found = Audience.objects.filter(key=key).first()
+    if found is not None:
+        return found
+    with transaction.atomic():
+        audience, made = Audience.objects.get_or_create(key=key, defaults={"spec": dict(spec or {})})
+        if made:
+            AudienceToken.objects.bulk_create(
+                AudienceToken(audience=audience, token=token) for token in tokens
+            )
+    return audience
+
+
+def audiences_with(tokens: Iterable[str]) -> list[int]:
+    """The audiences that hold one of the tokens, by primary key."""
+    found = AudienceToken.objects.filter(token__in=list(tokens))
+    return list(found.values_list("audience_id", flat=True).distinct())

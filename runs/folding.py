@@ -1,0 +1,105 @@
+"""Folded states and compiled shapes that this process remembers.
+
+The record stays the authority: a remembered state is only a start, and the events after it are
+read and folded before anything is decided.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Final, Generic, TypeVar
+from uuid import UUID
+
+from runs.kernel.events import Event
+from runs.kernel.graph import Shape, shape_from_json
+from runs.kernel.jsonable import snapshot
+from runs.kernel.state import RunState, fold
+from runs.models import Definition
+from runs.models import Event as EventRow
+
+K = TypeVar("K")
+V = TypeVar("V")
+REMEMBERED: Final = 512
+
+
+class Memory(Generic[K, V]):
+    """The most recently used values, safe for threads."""
+
+    def __init__(self, size: int = REMEMBERED) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._values: OrderedDict[K, V] = OrderedDict()
+
+    def get(self, key: K) -> V | None:
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
+    def put(self, key: K, value: V) -> None:
+        with self._lock:
+            self._values[key] = value
+            self._values.move_to_end(key)
+            while len(self._values) > self._size:
+                self._values.popitem(last=False)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._values.clear()
+
+
+_states: Memory[UUID, RunState] = Memory()
+_shapes: Memory[str, Shape] = Memory()
+
+
+def to_event(row: EventRow) -> Event:
+    """The kernel's event of a stored row."""
+    return Event(
+        kind=row.kind,
+        path=tuple(row.path),
+        fields=row.payload,
+        seq=row.seq,
+        ts=int(row.at.timestamp() * 1000 + 0.5),
+        actor=row.actor,
+        surface=row.surface,
+        key=row.key,
+    )
+
+
+def state_at(run_id: UUID, last_seq: int) -> RunState:
+    """The state of the run after the event `last_seq`."""
+    known = _states.get(run_id)
+    if known is None or known.seq > last_seq:
+        known = RunState()
+    if known.seq == last_seq:
+        return known
+    rows = EventRow.objects.filter(run_id=run_id, seq__gt=known.seq, seq__lte=last_seq)
+    return fold((to_event(row) for row in rows.order_by("seq").iterator()), known)
+
+
+def remember(run_id: UUID, state: RunState) -> None:
+    """Keep a state that is committed."""
+    known = _states.get(run_id)
+    if known is None or known.seq < state.seq:
+        _states.put(run_id, state)
+
+
+def shape_of(definition: Definition | str) -> Shape:
+    """The compiled shape of a definition, or of the definition with that digest."""
+    digest = definition if isinstance(definition, str) else definition.digest
+    shape = _shapes.get(digest)
+    if shape is None:
+        if isinstance(definition, str):
+            definition = Definition.objects.get(pk=definition)
+        wire = snapshot(definition.shape)
+        assert isinstance(wire, dict)
+        shape = shape_from_json(wire)
+        _shapes.put(digest, shape)
+    return shape
+
+
+def forget() -> None:
+    """Drop everything remembered, as a fresh process would start."""
+    _states.clear()
+    _shapes.clear()

@@ -1,0 +1,101 @@
+"""The bell: it says "read again" and carries nothing, so a lost ring costs two seconds at most."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import defaultdict
+from uuid import UUID
+
+from channels.layers import get_channel_layer
+
+logger = logging.getLogger(__name__)
+
+INBOX = "inbox"
+
+
+def run_topic(run_id: UUID) -> str:
+    return f"run-{run_id}"
+
+
+class Hub:
+    """Wakes the listeners of this process, whatever thread rings."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._bells: dict[str, set[tuple[asyncio.AbstractEventLoop, asyncio.Event]]] = (
+            defaultdict(set)
+        )
+
+    def listen(self, topic: str) -> asyncio.Event:
+        """An event of the running loop that is set at every ring."""
+        bell = asyncio.Event()
+        with self._lock:
+            self._bells[topic].add((asyncio.get_running_loop(), bell))
+        return bell
+
+    def leave(self, topic: str, bell: asyncio.Event) -> None:
+        with self._lock:
+            left = {pair for pair in self._bells.get(topic, ()) if pair[1] is not bell}
+            if left:
+                self._bells[topic] = left
+            else:
+                self._bells.pop(topic, None)
+
+    def ring(self, topic: str) -> None:
+        with self._lock:
+            bells = list(self._bells.get(topic, ()))
+        for loop, bell in bells:
+            try:
+                loop.call_soon_threadsafe(bell.set)
+            except RuntimeError:
+                # The loop is closed: its listener is gone too.
+                self.leave(topic, bell)
+
+
+hub = Hub()
+
+
+def ring(run_id: UUID, seq: int, *, inbox: bool) -> None:
+    """Tell whoever watches the run, and the inboxes when a question changed. Never raises."""
+    topics = [run_topic(run_id), *([INBOX] if inbox else [])]
+    for topic in topics:
+        hub.ring(topic)
+    if get_channel_layer() is not None:
+        _far.send(topics)
+
+
+class FarBell:
+    """Rings in the other processes through the channel layer, from a loop of its own.
+
+    One long-lived loop per process keeps the layer's connections; nothing waits for it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def send(self, topics: list[str]) -> None:
+        try:
+            asyncio.run_coroutine_threadsafe(self._send(topics), self._running())
+        except RuntimeError:
+            logger.warning("bell not rung topics=%s", ",".join(topics))
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None or self._loop.is_closed():
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="bell", daemon=True).start()
+            return self._loop
+
+    async def _send(self, topics: list[str]) -> None:
+        layer = get_channel_layer()
+        for topic in topics:
+            try:
+                await layer.group_send(topic, {"type": "bell.rang", "topic": topic})
+            except Exception as error:
+                logger.warning("bell not rung topic=%s error=%s", topic, error)
+
+
+_far = FarBell()

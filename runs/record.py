@@ -1,0 +1,212 @@
+"""The one door through which events are written.
+
+A turn locks its run, folds what is recorded, lets its caller append facts, decides what follows
+from them, and commits events and rows together. After the commit it hands out work and rings the
+bell; both may be lost without losing a fact.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.db.models.functions import Now
+
+from runs import dispatch, folding, live, projection
+from runs.fairness import sqlite_writer
+from runs.kernel.decide import Command, StartStep, commands, decide
+from runs.kernel.events import Event, Path
+from runs.kernel.graph import Shape
+from runs.kernel.state import RunState, reduce
+from runs.models import Attempt, Run
+from runs.models import Event as EventRow
+
+Projector = Callable[["Turn"], None]
+_projectors: list[Projector] = []
+
+
+def register_projector(projector: Projector) -> None:
+    """Call `projector(turn)` inside every turn, after its events are known."""
+    if projector not in _projectors:
+        _projectors.append(projector)
+
+
+class RunUnknown(LookupError):
+    """No run has this id."""
+
+    code = "not-found"
+
+
+class Turn:
+    """One transaction on one run: read `state`, `append` facts, and leave."""
+
+    def __init__(self, run: Run, now: datetime, actor: str, surface: str) -> None:
+        self.run = run
+        # Events keep milliseconds; the fold must see the same time now and on a later reading.
+        self.now = now.replace(microsecond=now.microsecond // 1000 * 1000)
+        self.now_ms = int(self.now.timestamp() * 1000 + 0.5)
+        self.actor = actor
+        self.surface = surface
+        self.shape: Shape | None = (
+            None if run.definition_id is None else folding.shape_of(run.definition_id)
+        )
+        self.before = folding.state_at(run.pk, run.last_seq)
+        self.state = self.before
+        self.events: list[Event] = []
+        self.commands: list[Command] = []
+        self.inbox_changed = False
+
+    @property
+    def next_seq(self) -> int:
+        return self.run.last_seq + len(self.events) + 1
+
+    @property
+    def last_seq(self) -> int:
+        return self.next_seq - 1
+
+    def append(
+        self,
+        kind: str,
+        path: Path = (),
+        fields: Mapping[str, Any] | None = None,
+        *,
+        key: str = "",
+        actor: str | None = None,
+    ) -> Event:
+        """Record a fact of this turn and fold it."""
+        event = Event(
+            kind,
+            path,
+            fields or {},
+            seq=self.next_seq,
+            ts=self.now_ms,
+            actor=self.actor if actor is None else actor,
+            surface=self.surface,
+            key=key,
+        )
+        self.state = reduce(self.state, event)
+        self.events.append(event)
+        return event
+
+    def settle(self) -> None:
+        """Append everything that follows, until nothing does."""
+        if self.shape is None:
+            return
+        while follows := decide(self.shape, self.state, self.now_ms):
+            for event in follows:
+                self.append(event.kind, event.path, event.fields, actor="system")
+
+    def close(self) -> None:
+        """Write events and rows, and arrange what happens after the commit."""
+        self.settle()
+        if not self.events:
+            return
+        EventRow.objects.bulk_create(
+            EventRow(
+                run_id=self.run.pk,
+                seq=event.seq,
+                kind=event.kind,
+                path=list(event.path),
+                actor=event.actor,
+                surface=event.surface,
+                at=self.now,
+                key=event.key,
+                payload=event.fields,
+            )
+            for event in self.events
+        )
+        if self.shape is not None:
+            self.commands = commands(self.shape, self.before, self.state)
+        sent = self._attempts()
+        projection.project(self.run, self.shape, self.before, self.state, self.events, self.now)
+        for projector in _projectors:
+            projector(self)
+        self.run.last_seq = self.last_seq
+        projection.save_run(self.run, self.shape, self.state, self.now)
+        on_commit = partial(transaction.on_commit, robust=True)
+        on_commit(partial(folding.remember, self.run.pk, self.state))
+        if sent:
+            on_commit(partial(dispatch.send, sent))
+        on_commit(
+            partial(live.ring, self.run.pk, self.last_seq, inbox=self.inbox_changed)
+        )
+
+    def _attempts(self) -> list[int]:
+        """One row per start that is now due, none for a start that was taken back."""
+        starts = []
+        for command in self.commands:
+            if isinstance(command, StartStep):
+                starts.append(command)
+            else:
+                Attempt.objects.filter(
+                    run_id=self.run.pk,
+                    path=list(command.path),
+                    task=command.task,
+                    number=command.number,
+                    status=Attempt.Status.READY,
+                ).update(status=Attempt.Status.WITHDRAWN, ended_at=self.now)
+        rows = Attempt.objects.bulk_create(
+            Attempt(
+                run_id=self.run.pk,
+                path=list(start.path),
+                task=start.task,
+                number=start.number,
+                ready_at=self.now,
+                sent_at=self.now,
+            )
+            for start in starts
+        )
+        return [row.pk for row in rows]
+
+
+@contextlib.contextmanager
+def turn(run_id: UUID, *, actor: str = "system", surface: str = "") -> Iterator[Turn]:
+    """Lock the run and open its transaction; raises RunUnknown. No I/O inside, ever."""
+    with _writer(), transaction.atomic():
+        locked = Run.objects.select_for_update(of=("self",)).annotate(db_now=Now())
+        run = locked.filter(pk=run_id).first()
+        if run is None:
+            raise RunUnknown(f"There is no run {run_id}.")
+        # Never earlier than the turn before: the clock may be read before the lock is granted.
+        now = max(_utc(run.db_now), run.changed_at)
+        opened = Turn(run, now, actor, surface)
+        yield opened
+        opened.close()
+
+
+@contextlib.contextmanager
+def first_turn(run: Run, *, actor: str, surface: str) -> Iterator[Turn]:
+    """Create the run and open its first turn in one transaction."""
+    with _writer(), transaction.atomic():
+        now = database_now()
+        run.created_at = run.changed_at = now
+        run.save(force_insert=True)
+        opened = Turn(run, now, actor, surface)
+        projection.create_steps(run, opened.shape)
+        yield opened
+        opened.close()
+
+
+def database_now() -> datetime:
+    """The database's clock, which leases and deadlines go by (design I14)."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute("SELECT STRFTIME('%Y-%m-%d %H:%M:%f', 'NOW')")
+            return datetime.fromisoformat(cursor.fetchone()[0]).replace(tzinfo=UTC)
+        cursor.execute("SELECT clock_timestamp()")
+        return _utc(cursor.fetchone()[0])
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _writer() -> contextlib.AbstractContextManager[None]:
+    if connection.vendor == "sqlite" and not connection.in_atomic_block:
+        return sqlite_writer.held()
+    return contextlib.nullcontext()

@@ -1,0 +1,157 @@
+"""The workflows of this installation: workers import them and keep the catalogue."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import logging
+import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from django.apps import apps
+from django.conf import settings
+
+from runs import publishing
+from runs.audiences import audience_for
+from runs.models import Definition, Workflow
+from runs.publishing import Published
+
+logger = logging.getLogger(__name__)
+
+SHIPPED = ("runs.examples.release",)
+_lock = threading.Lock()
+_loaded = False
+
+
+def published(name: str) -> Published | None:
+    """The workflow as this process's code has it now; loads the files on first use."""
+    load()
+    return publishing.offered().get(name)
+
+
+def load() -> dict[str, str]:
+    """Import every workflow file once; returns the error of each that does not import."""
+    global _loaded
+    with _lock:
+        if _loaded:
+            return {}
+        errors = dict(_import_all())
+        _loaded = True
+        return errors
+
+
+def reload() -> dict[str, str]:
+    """Import everything anew, for a process that saw no change of code so far."""
+    global _loaded
+    with _lock:
+        publishing.withdraw_all()
+        _loaded = False
+    return load()
+
+
+def _import_all() -> Iterator[tuple[str, str]]:
+    for module in _modules():
+        with publishing.loading(module):
+            try:
+                _fresh(module)
+            except Exception as error:
+                logger.warning("workflow file does not import module=%s error=%r", module, error)
+                yield module, _told(error)
+
+
+def _modules() -> list[str]:
+    own = [
+        f"{app.name}.workflows"
+        for app in apps.get_app_configs()
+        if importlib.util.find_spec(f"{app.name}.workflows") is not None
+    ]
+    files = sorted(str(path) for path in _files())
+    return [*SHIPPED, *own, *settings.OBVERSA_WORKFLOWS, *files]
+
+
+def _files() -> Iterator[Path]:
+    where = getattr(settings, "OBVERSA_WORKFLOWS_DIR", "")
+    if where:
+        yield from (path for path in Path(where).glob("*.py") if not path.name.startswith("_"))
+
+
+def _fresh(module: str) -> ModuleType:
+    if module.endswith(".py"):
+        return _from_file(Path(module))
+    known = sys.modules.get(module)
+    return importlib.reload(known) if known is not None else importlib.import_module(module)
+
+
+def _from_file(path: Path) -> ModuleType:
+    mark = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]
+    name = f"obversa_workflows_{path.stem}_{mark}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[name] = made
+    try:
+        spec.loader.exec_module(made)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return made
+
+
+def _told(error: BaseException) -> str:
+    """The error and the line of the author's file, without locals."""
+    lines = traceback.format_exception_only(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    where = next((f for f in reversed(frames) if "importlib" not in f.filename), None)
+    text = "".join(lines).strip()
+    return f"{text} (line {where.lineno})" if where is not None else text
+
+
+def refresh(*, again: bool = False) -> None:
+    """Write what this process can run into the catalogue that web processes read."""
+    errors = reload() if again else load()
+    listed = []
+    for offer in publishing.offered().values():
+        listed.append(offer.name)
+        Workflow.objects.update_or_create(
+            name=offer.name,
+            defaults={
+                "title": offer.title,
+                "description": offer.description,
+                "params_schema": dict(offer.params),
+                "audience": audience_for(offer.audience),
+                "definition": define(offer),
+                "module": offer.module[:300],
+                "error": "",
+                "listed": True,
+            },
+        )
+    for module, error in errors.items():
+        name = Path(module).stem if module.endswith(".py") else module
+        listed.append(name)
+        Workflow.objects.update_or_create(
+            name=name,
+            defaults={
+                "title": name,
+                "description": "",
+                "audience": audience_for(None),
+                "definition": None,
+                "module": module[:300],
+                "error": error,
+                "listed": True,
+            },
+        )
+    Workflow.objects.exclude(name__in=listed).filter(listed=True).update(listed=False)
+
+
+def define(offer: Published) -> Definition:
+    """The stored definition of what the author offers."""
+    found, _ = Definition.objects.get_or_create(
+        digest=offer.digest,
+        defaults={"identity": offer.identity, "shape": offer.job.shape.to_json()},
+    )
+    return found

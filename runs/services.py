@@ -1,0 +1,127 @@
+"""What people and programs do to runs: start, cancel, resume."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError
+
+from runs import dispatch, folding, record
+from runs.errors import (
+    IdempotencyConflict,
+    NothingToResume,
+    ParamsRefused,
+    RunEnded,
+    WorkflowBroken,
+    WorkflowUnknown,
+)
+from runs.kernel.events import EventKind
+from runs.kernel.graph import leaf_count
+from runs.kernel.jsonable import JsonValueError, json_equal, snapshot, thaw
+from runs.leases import leases
+from runs.models import Attempt, Run, Workflow
+from runs.validation import faults_of, with_defaults
+
+
+def start_run(
+    workflow: str,
+    params: Mapping[str, Any] | None = None,
+    *,
+    actor: str,
+    surface: str = "",
+    labels: Mapping[str, str] | None = None,
+    idempotency_key: str = "",
+) -> Run:
+    """Start the workflow; the same key by the same actor gives the same run."""
+    offer = Workflow.objects.select_related("definition").filter(name=workflow, listed=True).first()
+    if offer is None:
+        raise WorkflowUnknown(f"There is no workflow {workflow!r} here.")
+    if offer.error or offer.definition is None:
+        raise WorkflowBroken(f"{workflow} does not import: {offer.error}")
+    given = _checked_params(offer, params)
+    if idempotency_key:
+        earlier = Run.objects.filter(started_by=actor, idempotency_key=idempotency_key).first()
+        if earlier is not None:
+            return _same_start(earlier, workflow, given)
+    run = Run(
+        workflow=offer.name,
+        title=offer.title,
+        definition=offer.definition,
+        audience_id=offer.audience_id,
+        params=given,
+        labels=dict(labels or {}),
+        started_by=actor,
+        idempotency_key=idempotency_key,
+        total_count=leaf_count(folding.shape_of(offer.definition)),
+    )
+    try:
+        with record.first_turn(run, actor=actor, surface=surface) as turn:
+            facts: dict[str, Any] = {
+                "runId": str(run.pk),
+                "session": 1,
+                "workflow": offer.name,
+                "definition": offer.definition_id,
+                "params": given,
+            }
+            if run.labels:
+                facts["labels"] = run.labels
+            turn.append(EventKind.RUN_START, (), facts)
+    except IntegrityError:
+        earlier = Run.objects.filter(started_by=actor, idempotency_key=idempotency_key).first()
+        if not idempotency_key or earlier is None:
+            raise
+        return _same_start(earlier, workflow, given)
+    return run
+
+
+def _checked_params(offer: Workflow, params: Mapping[str, Any] | None) -> dict[str, Any]:
+    try:
+        given = thaw(snapshot({} if params is None else params))
+    except JsonValueError as error:
+        raise ParamsRefused(str(error), [("params", str(error))]) from error
+    if not isinstance(given, dict):
+        raise ParamsRefused("params is no JSON object.", [("params", "It is no JSON object.")])
+    given = with_defaults(offer.params_schema, given)
+    if faults := faults_of(offer.params_schema, given):
+        told = "; ".join(f"{name}: {text}" for name, text in faults)
+        raise ParamsRefused(f"The parameters do not fit: {told}", faults)
+    return given
+
+
+def _same_start(run: Run, workflow: str, params: dict[str, Any]) -> Run:
+    if run.workflow != workflow or not json_equal(run.params, params):
+        raise IdempotencyConflict(f"This idempotency key started run {run.short} with other input.")
+    return run
+
+
+def cancel_run(run_id: UUID, *, actor: str, surface: str = "", reason: str = "") -> Run:
+    """Ask the run to stop: nothing new starts, running steps are told, questions are kept (D5)."""
+    with record.turn(run_id, actor=actor, surface=surface) as turn:
+        if turn.state.ended is not None and turn.run.is_final:
+            raise RunEnded(f"Run {turn.run.short} has ended: {turn.run.status}.")
+        if turn.run.kind == Run.Kind.EXTERNAL:
+            raise RunEnded("A stream of questions is not cancelled: withdraw its questions.")
+        if not turn.state.cancelled:
+            turn.append(EventKind.RUN_CANCEL, (), {"reason": reason} if reason else {})
+    leases.cancel(run_id)
+    return turn.run
+
+
+def resume_run(run_id: UUID, *, actor: str, surface: str = "") -> Run:
+    """Go on with a run that was paused, held or cancelled; what has passed is not repeated."""
+    with record.turn(run_id, actor=actor, surface=surface) as turn:
+        run, state = turn.run, turn.state
+        if run.kind == Run.Kind.EXTERNAL or (
+            run.status not in (Run.Status.PAUSED, Run.Status.CANCELLED)
+        ):
+            raise NothingToResume(f"Run {run.short} is {run.display_status}; nothing to resume.")
+        if state.ended is not None:
+            facts = {"runId": str(run.pk), "session": state.session + 1}
+            turn.append(EventKind.RUN_START, (), facts)
+        else:
+            turn.append(EventKind.RUN_RESUMED, (), {})
+    ready = Attempt.objects.filter(run_id=run_id, status=Attempt.Status.READY)
+    dispatch.send(list(ready.values_list("pk", flat=True)))
+    return turn.run

@@ -1,0 +1,139 @@
+"""Repair what lost messages and dead workers left behind. Safe to run anywhere, at any time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from django.db.models.functions import Now
+
+from runs import dispatch, record
+from runs.kernel.decide import StartStep, commands
+from runs.kernel.events import EventKind
+from runs.kernel.state import RunState
+from runs.models import Attempt, Heartbeat, Run
+
+logger = logging.getLogger(__name__)
+
+RESEND_AFTER: Final = timedelta(seconds=10)
+STUCK_AFTER: Final = timedelta(seconds=60)
+BATCH: Final = 500
+_more: list[Callable[[], int]] = []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """What one sweep repaired."""
+
+    lost: int = 0
+    resent: int = 0
+    woken: int = 0
+    other: int = 0
+
+
+def also(repair: Callable[[], int]) -> None:
+    """Let another app repair its own rows in every sweep."""
+    if repair not in _more:
+        _more.append(repair)
+
+
+def sweep() -> Swept:
+    """Find lapsed leases, unclaimed attempts and due timers (design I4, I5, I12)."""
+    swept = Swept(
+        lost=_lapsed(),
+        resent=_unclaimed(),
+        woken=_due() + _stuck(),
+        other=sum(repair() for repair in _more),
+    )
+    beat("sweep", "sweep")
+    return swept
+
+
+def beat(name: str, role: str) -> None:
+    """Show that this process lives."""
+    Heartbeat.objects.update_or_create(name=name[:200], defaults={"role": role, "at": Now()})
+
+
+def _lapsed() -> int:
+    lapsed = Attempt.objects.filter(status=Attempt.Status.RUNNING, lease_until__lt=Now())
+    return sum(lose(pk) for pk in lapsed.values_list("pk", flat=True)[:BATCH])
+
+
+def lose(attempt_pk: int, *, whatever_the_lease: bool = False) -> bool:
+    """Count a running attempt as interrupted; the rule of its step decides what follows."""
+    attempt = Attempt.objects.filter(pk=attempt_pk).first()
+    if attempt is None:
+        return False
+    with record.turn(attempt.run_id, surface="sweep") as turn:
+        running = Attempt.objects.filter(pk=attempt_pk, status=Attempt.Status.RUNNING)
+        if not whatever_the_lease:
+            running = running.filter(lease_until__lt=turn.now)
+        if not running.update(status=Attempt.Status.LOST, ended_at=turn.now):
+            return False
+        path = tuple(attempt.path)
+        places = turn.state.checks if attempt.task == "when" else turn.state.slots
+        slot = places.get(path)
+        if slot is not None and slot.status == "running" and slot.number == attempt.number:
+            facts = {"number": attempt.number, "worker": attempt.worker, "task": attempt.task}
+            turn.append(EventKind.STEP_LOST, path, facts)
+    logger.warning("step lost run=%s step=%s", attempt.run_id, "/".join(attempt.path))
+    return True
+
+
+def lose_all_of(worker: str) -> int:
+    """Every running attempt of a worker that is known to be dead."""
+    running = Attempt.objects.filter(status=Attempt.Status.RUNNING, worker__startswith=worker)
+    return sum(lose(pk, whatever_the_lease=True) for pk in running.values_list("pk", flat=True))
+
+
+def _unclaimed() -> int:
+    ready = Attempt.objects.filter(
+        status=Attempt.Status.READY, sent_at__lt=Now() - RESEND_AFTER, run__held_reason=""
+    )
+    found = list(ready.order_by("sent_at").values_list("pk", flat=True)[:BATCH])
+    if found:
+        Attempt.objects.filter(pk__in=found, status=Attempt.Status.READY).update(sent_at=Now())
+        dispatch.send(found)
+    return len(found)
+
+
+def _due() -> int:
+    due = Run.objects.filter(wake_at__lte=Now()).values_list("pk", flat=True)[:BATCH]
+    return sum(advance(pk) for pk in due)
+
+
+def _stuck() -> int:
+    """A run that should move and has nothing handed out: look at it anew."""
+    stuck = Run.objects.filter(
+        status__in=[Run.Status.QUEUED, Run.Status.RUNNING],
+        kind=Run.Kind.WORKFLOW,
+        changed_at__lt=Now() - STUCK_AFTER,
+    ).exclude(attempts__status__in=[Attempt.Status.READY, Attempt.Status.RUNNING])
+    return sum(advance(pk) for pk in stuck.values_list("pk", flat=True)[:BATCH])
+
+
+def advance(run_id: UUID) -> bool:
+    """Decide again, and hand out whatever the state says is queued but has no attempt."""
+    made = []
+    with record.turn(run_id, surface="sweep") as turn:
+        turn.settle()
+        if turn.shape is None or turn.state.ended is not None:
+            return False
+        if not turn.events:
+            for command in commands(turn.shape, RunState(), turn.state):
+                if isinstance(command, StartStep):
+                    row, new = Attempt.objects.get_or_create(
+                        run_id=run_id,
+                        path=list(command.path),
+                        task=command.task,
+                        number=command.number,
+                        defaults={"ready_at": turn.now, "sent_at": turn.now},
+                    )
+                    made += [row.pk] if new else []
+    if made:
+        dispatch.send(made)
+    return bool(made) or bool(turn.events)

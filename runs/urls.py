@@ -1,0 +1,6 @@
+"""Pages."""
+
+from __future__ import annotations
+
+app_name = "runs"
+urlpatterns: list[object] = []
