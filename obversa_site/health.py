@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 
 from django.conf import settings
 from django.db import Error as DatabaseError
 from django.db import connection
+from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from kombu.exceptions import OperationalError as BrokerUnreachable
 
 from obversa_site.celery import app
+from runs.models import Heartbeat
+
+SILENT_AFTER = timedelta(seconds=60)
 
 
 @never_cache
@@ -52,4 +57,20 @@ def _broker() -> str | None:
     return None
 
 
-CHECKS: Mapping[str, Callable[[], str | None]] = {"database": _database, "broker": _broker}
+def _heard_from(role: str) -> Callable[[], str | None]:
+    def check() -> str | None:
+        try:
+            heard = Heartbeat.objects.filter(role=role, at__gte=Now() - SILENT_AFTER).exists()
+        except DatabaseError:
+            return "unknown"
+        return None if heard else f"none within {SILENT_AFTER.seconds} s"
+
+    return check
+
+
+CHECKS: Mapping[str, Callable[[], str | None]] = {
+    "database": _database,
+    "broker": _broker,
+    "workers": _heard_from("worker"),
+    "sweep": _heard_from("sweep"),
+}

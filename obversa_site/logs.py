@@ -21,10 +21,9 @@ def logging_config(style: str) -> dict[str, Any]:
         ]
     else:
         last = [
-            structlog.processors.format_exc_info,
-            structlog.processors.LogfmtRenderer(
-                key_order=["timestamp", "level", "logger", "event"], bool_as_flag=False
-            ),
+            structlog.dev.ConsoleRenderer(
+                colors=False, exception_formatter=structlog.dev.plain_traceback
+            )
         ]
     return {
         "version": 1,
@@ -38,5 +37,9 @@ def logging_config(style: str) -> dict[str, Any]:
         },
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
         "root": {"handlers": ["stderr"], "level": "WARNING"},
-        "loggers": {name: {"level": "INFO"} for name in ("runs", "gates", "obversa_site")},
+        "loggers": {
+            **{name: {"level": "INFO"} for name in ("runs", "gates", "obversa_site")},
+            # Every scanner of the internet writes one; the answer 400 says it all.
+            "django.security.DisallowedHost": {"level": "CRITICAL"},
+        },
     }

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from runs.drivers.memory import arun, run
-    from runs.kernel.conditions import all_of, any_of, failed, not_, passed
+    from runs.kernel.conditions import (
+        all_of,
+        always,
+        any_of,
+        describe_conditions,
+        failed,
+        never,
+        not_,
+        passed,
+        predicate,
+        to_condition,
+    )
     from runs.kernel.errors import LoopError
     from runs.kernel.outcomes import (
         EXIT_PAUSED,
@@ -18,17 +29,10 @@ if TYPE_CHECKING:
         revision_request,
     )
     from runs.publishing import publish
+    from runs.shapes.approval import approval
     from runs.shapes.dag import Node, PipelineStage, dag, parallel, pipeline, sequence
-    from runs.shapes.jobs import (
-        approval,
-        command_job,
-        copy_job_meta,
-        define_job,
-        fn_job,
-        gate_job,
-        job_meta,
-    )
-    from runs.shapes.plan import assert_graph, render_plan
+    from runs.shapes.plan import assert_graph, copy_job_meta, job_meta, render_plan
+    from runs.shapes.steps import command_job, command_succeeds, define_job, fn_job, gate_job
 
 __all__ = [
     "EXIT_PAUSED",
@@ -38,34 +42,51 @@ __all__ = [
     "Outcome",
     "PipelineStage",
     "all_of",
+    "always",
     "any_of",
     "approval",
     "arun",
     "assert_graph",
     "command_job",
+    "command_succeeds",
     "copy_job_meta",
     "dag",
     "define_job",
+    "describe_conditions",
     "exit_code_for",
     "failed",
     "fn_job",
     "gate_job",
     "job_meta",
     "kickback",
+    "never",
     "not_",
     "parallel",
     "passed",
     "pipeline",
+    "predicate",
     "publish",
     "render_plan",
     "revision_request",
     "run",
     "sequence",
+    "to_condition",
 ]
 
 _NAMES_IN = {
     "runs.drivers.memory": ("arun", "run"),
-    "runs.kernel.conditions": ("all_of", "any_of", "failed", "not_", "passed"),
+    "runs.kernel.conditions": (
+        "all_of",
+        "always",
+        "any_of",
+        "describe_conditions",
+        "failed",
+        "never",
+        "not_",
+        "passed",
+        "predicate",
+        "to_condition",
+    ),
     "runs.kernel.errors": ("LoopError",),
     "runs.kernel.outcomes": (
         "EXIT_PAUSED",
@@ -77,16 +98,15 @@ _NAMES_IN = {
     ),
     "runs.publishing": ("publish",),
     "runs.shapes.dag": ("Node", "PipelineStage", "dag", "parallel", "pipeline", "sequence"),
-    "runs.shapes.jobs": (
-        "approval",
+    "runs.shapes.approval": ("approval",),
+    "runs.shapes.plan": ("assert_graph", "copy_job_meta", "job_meta", "render_plan"),
+    "runs.shapes.steps": (
         "command_job",
-        "copy_job_meta",
+        "command_succeeds",
         "define_job",
         "fn_job",
         "gate_job",
-        "job_meta",
     ),
-    "runs.shapes.plan": ("assert_graph", "render_plan"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names}
 

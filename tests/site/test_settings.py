@@ -169,26 +169,3 @@ def test_static_files_are_served_without_being_collected(client: Client) -> None
     assert response.headers["Content-Type"].startswith("text/css")
     assert not response.streaming
     assert b"{" in response.content
-
-
-@pytest.mark.django_db
-def test_a_process_that_reaches_its_database_is_ready(client: Client) -> None:
-    response = client.get("/readyz")
-
-    assert response.status_code == 200
-    assert response.json()["checks"]["database"] == "ok"
-
-
-@pytest.mark.django_db
-@override_settings(CELERY_BROKER_URL="amqp://guest:guest@127.0.0.1:1//")
-def test_a_broker_that_is_away_makes_a_process_not_ready(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from obversa_site.celery import app
-
-    monkeypatch.setattr(app.conf, "broker_write_url", "amqp://guest:guest@127.0.0.1:1//")
-
-    response = client.get("/readyz")
-
-    assert response.status_code == 503
-    assert response.json()["checks"]["broker"] == "unreachable"

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client, override_settings
+from django.utils import timezone
+
+from obversa_site.celery import app
+from runs.models import Heartbeat
+
+NOWHERE = "amqp://guest:guest@127.0.0.1:1//"
+
+pytestmark = pytest.mark.django_db
+
+
+def heard(role: str, *, seconds_ago: int = 0) -> None:
+    at = timezone.now() - timedelta(seconds=seconds_ago)
+    Heartbeat.objects.update_or_create(name=role, defaults={"role": role, "at": at})
+
+
+def test_a_process_is_up_whatever_it_can_reach(client: Client) -> None:
+    response = client.get("/healthz")
+
+    assert response.status_code == 200
+    assert response.content == b"ok\n"
+
+
+def test_a_process_is_ready_when_everything_answers(client: Client) -> None:
+    heard("worker")
+    heard("sweep")
+
+    response = client.get("/readyz")
+
+    assert response.status_code == 200
+    assert response.json() == {
+        "ready": True,
+        "checks": {"database": "ok", "broker": "ok", "workers": "ok", "sweep": "ok"},
+    }
+
+
+@pytest.mark.parametrize(("role", "check"), [("worker", "workers"), ("sweep", "sweep")])
+def test_nobody_is_ready_when_workers_or_the_sweep_fell_silent(
+    client: Client, role: str, check: str
+) -> None:
+    heard("worker")
+    heard("sweep")
+    heard(role, seconds_ago=61)
+
+    response = client.get("/readyz")
+
+    assert response.status_code == 503
+    silent = {name for name, said in response.json()["checks"].items() if said != "ok"}
+    assert silent == {check}
+
+
+@override_settings(CELERY_BROKER_URL=NOWHERE)
+def test_a_broker_that_is_away_makes_a_process_not_ready(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard("worker")
+    heard("sweep")
+    monkeypatch.setattr(app.conf, "broker_write_url", NOWHERE)
+
+    response = client.get("/readyz")
+
+    assert response.status_code == 503
+    assert response.json()["checks"]["broker"] == "unreachable"
