@@ -22,6 +22,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 
 OBVERSA_HOME = ready_home(Path(env.str("OBVERSA_HOME", default=".obversa")))
 OBVERSA_BASE_URL: str = env.str("OBVERSA_BASE_URL", default="http://127.0.0.1:8000").rstrip("/")
+OBVERSA_BASE_URL_GIVEN = "OBVERSA_BASE_URL" in env
 OBVERSA_WORKFLOWS: list[str] = env.list("OBVERSA_WORKFLOWS", default=[])
 OBVERSA_WORKFLOWS_DIR: str = env.str("OBVERSA_WORKFLOWS_DIR", default="")
 OBVERSA_LEASE_SECONDS: float = env.float("OBVERSA_LEASE_SECONDS", default=30.0)

@@ -34,9 +34,19 @@ from runs.stored import RecordCallbacks
 logger = logging.getLogger(__name__)
 
 
-def worker_name() -> str:
-    """Who holds a lease: host and process."""
-    return f"{socket.gethostname()}/{os.getpid()}"
+def worker_name(role: str = "worker") -> str:
+    """Who holds a lease: role, host and process."""
+    return f"{_role or role}@{socket.gethostname()}/{os.getpid()}"
+
+
+_role = ""
+
+
+def work_as(role: str) -> str:
+    """Name this process's worker; returns what all workers of that role on this host share."""
+    global _role
+    _role = role
+    return worker_name().rsplit("/", 1)[0] + "/"
 
 
 def execute(attempt_pk: int) -> None:

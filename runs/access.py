@@ -1,0 +1,96 @@
+"""Who may see, start, cancel and resume runs: the only file that decides it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from runs.audiences import audiences_with
+from runs.models import Run, Workflow
+from runs.principals import Principal
+
+# Further reasons to see a run, each one SQL condition made from the caller's audiences; gates adds
+# the questions somebody may answer.
+also_visible: list[Callable[[list[int]], Q]] = []
+
+
+class NotVisible(LookupError):
+    """There is no such thing for this caller."""
+
+    code = "not-found"
+
+
+class Forbidden(PermissionError):
+    """This caller sees it and may not do that."""
+
+    code = "forbidden"
+
+
+def sees_all(who: Principal) -> bool:
+    """People with the view permission, and keys of nobody in particular, see every run."""
+    return who.has_perm("runs.view_run") or (bool(who.key_name) and who.user is None)
+
+
+def visible_runs(who: Principal) -> QuerySet[Run]:
+    """The runs this caller may see, as one query."""
+    if not who.is_known or not who.has_scope("read"):
+        return Run.objects.none()
+    if sees_all(who):
+        return Run.objects.all()
+    audiences = audiences_with(who.tokens)
+    seen = Q(audience__in=audiences) | Q(started_by=who.actor)
+    for reason in also_visible:
+        seen |= reason(audiences)
+    return Run.objects.filter(seen)
+
+
+def run_or_404(who: Principal, run_id: UUID) -> Run:
+    run = visible_runs(who).filter(pk=run_id).first()
+    if run is None:
+        raise NotVisible(f"There is no run {run_id} here.")
+    return run
+
+
+def visible_workflows(who: Principal) -> QuerySet[Workflow]:
+    """What this caller may see in the catalogue."""
+    if not who.is_known or not who.has_scope("read"):
+        return Workflow.objects.none()
+    listed = Workflow.objects.filter(listed=True).select_related("audience")
+    if sees_all(who):
+        return listed
+    return listed.filter(audience__in=audiences_with(who.tokens))
+
+
+def may_start(who: Principal, workflow: Workflow) -> bool:
+    """The workflow's audience starts it; seeing everything gives no right to start."""
+    if not who.is_known or not who.has_scope("start"):
+        return False
+    return workflow.audience_id in audiences_with(who.tokens)
+
+
+def startable_or_404(who: Principal, name: str) -> Workflow:
+    """The workflow, for somebody who may start it; NotVisible or Forbidden for the others."""
+    workflow = Workflow.objects.filter(name=name, listed=True).first()
+    if workflow is None or not (
+        may_start(who, workflow) or visible_workflows(who).filter(pk=name).exists()
+    ):
+        raise NotVisible(f"There is no workflow {name!r} here.")
+    if not may_start(who, workflow):
+        raise Forbidden(f"{workflow.title} is not yours to start.")
+    return workflow
+
+
+def may_operate(who: Principal, run: Run) -> bool:
+    """Cancel and resume: whoever started the run, and operators."""
+    if not who.is_known or not who.has_scope("operate"):
+        return False
+    if who.owns(run.started_by) or who.has_perm("runs.change_run"):
+        return True
+    return bool(who.key_name) and who.user is None
+
+
+def need_operate(who: Principal, run: Run) -> None:
+    if not may_operate(who, run):
+        raise Forbidden(f"Run {run.short} is not yours to cancel or resume.")

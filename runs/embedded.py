@@ -1,0 +1,95 @@
+"""The embedded worker: threads that take ready attempts from the table, and a sweeper."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from django.db import close_old_connections
+
+from runs import dispatch, registry, sweep, tasks, worker
+from runs.models import Attempt
+
+logger = logging.getLogger(__name__)
+
+THREADS: Final = 4
+LOOK_SECONDS: Final = 1.0
+SWEEP_SECONDS: Final = 5.0
+
+
+class EmbeddedWorker:
+    """Runs the same tasks as a Celery worker, in this process, without a broker."""
+
+    def __init__(self, threads: int = THREADS) -> None:
+        self._free = threads
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="step")
+        self._lock = threading.Lock()
+        self._taken: set[int] = set()
+        self._stop = threading.Event()
+        self._loops = [
+            threading.Thread(target=self._dispatch, name="dispatcher", daemon=True),
+            threading.Thread(target=self._sweep, name="sweeper", daemon=True),
+        ]
+
+    def start(self) -> None:
+        """Read the workflows, give back what a killed predecessor held, and begin."""
+        registry.refresh()
+        # The lock of `up` says that no other process of this role lives on this home.
+        lost = sweep.lose_all_of(worker.work_as("up"))
+        if lost:
+            logger.warning("interrupted attempts found at start count=%s", lost)
+        for loop in self._loops:
+            loop.start()
+
+    def stop(self) -> None:
+        """Take nothing new and let the running steps finish."""
+        self._stop.set()
+        dispatch.knock.set()
+        self._pool.shutdown(wait=True)
+
+    def _dispatch(self) -> None:
+        while not self._stop.is_set():
+            dispatch.knock.wait(LOOK_SECONDS)
+            dispatch.knock.clear()
+            try:
+                self._take()
+            except Exception:
+                logger.exception("dispatcher could not look for work")
+            finally:
+                close_old_connections()
+
+    def _take(self) -> None:
+        with self._lock:
+            free, taken = self._free, list(self._taken)
+        if free <= 0 or self._stop.is_set():
+            return
+        ready = Attempt.objects.filter(status=Attempt.Status.READY, run__held_reason="")
+        found = ready.exclude(pk__in=taken).order_by("sent_at", "pk")
+        for pk in found.values_list("pk", flat=True)[:free]:
+            with self._lock:
+                self._taken.add(pk)
+                self._free -= 1
+            self._pool.submit(self._execute, pk)
+
+    def _execute(self, pk: int) -> None:
+        try:
+            tasks.execute.apply((pk,), throw=True)
+        except Exception:
+            logger.exception("attempt could not be executed attempt=%s", pk)
+        finally:
+            close_old_connections()
+            with self._lock:
+                self._taken.discard(pk)
+                self._free += 1
+            dispatch.knock.set()
+
+    def _sweep(self) -> None:
+        while not self._stop.wait(SWEEP_SECONDS):
+            try:
+                tasks.sweep.apply(throw=True)
+            except Exception:
+                logger.exception("sweep failed")
+            finally:
+                close_old_connections()

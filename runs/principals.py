@@ -1,0 +1,78 @@
+"""Who is asking: a person or a key, and through which surface."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from runs.audiences import EVERYONE
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+
+@dataclass(frozen=True)
+class Principal:
+    """One caller. `scopes` is None for a person, who may do what their rights say."""
+
+    SURFACES: ClassVar = ("browser", "api", "admin", "command")
+
+    actor: str
+    surface: str
+    user: User | None = None
+    key_name: str = ""
+    scopes: frozenset[str] | None = None
+
+    @classmethod
+    def for_user(cls, user: Any, surface: str = "browser") -> Principal:
+        """The signed-in person; an anonymous or inactive one has no rights at all."""
+        known = user if user.is_authenticated and user.is_active else None
+        actor = f"user:{user.pk}" if known is not None else "nobody"
+        return cls(actor=actor, surface=surface, user=known)
+
+    @classmethod
+    def for_key(
+        cls, name: str, scopes: Iterable[str], user: Any = None, suffix: str = ""
+    ) -> Principal:
+        """A key, acting for its user when it has one; `suffix` tells its own routers apart."""
+        actor = f"key:{name}/{suffix}" if suffix else f"key:{name}"
+        known = user if user is not None and user.is_active else None
+        allowed = frozenset(scopes) if user is None or known is not None else frozenset()
+        return cls(actor=actor, surface="api", user=known, key_name=name, scopes=allowed)
+
+    @property
+    def is_known(self) -> bool:
+        return self.user is not None or bool(self.key_name)
+
+    @cached_property
+    def tokens(self) -> frozenset[str]:
+        """What an audience may name this caller by (runs/audiences.py)."""
+        if not self.is_known:
+            return frozenset()
+        tokens = {EVERYONE}
+        if self.key_name:
+            tokens.add(f"key:{self.key_name}")
+        if self.user is not None:
+            tokens.add(f"user:{self.user.get_username()}")
+            tokens |= {f"group:{name}" for name in self._groups()}
+            tokens |= {f"perm:{name}" for name in self.user.get_all_permissions()}
+        return frozenset(tokens)
+
+    def _groups(self) -> list[str]:
+        assert self.user is not None
+        return list(self.user.groups.values_list("name", flat=True))
+
+    def has_perm(self, permission: str) -> bool:
+        return self.user is not None and self.user.has_perm(permission)
+
+    def has_scope(self, scope: str) -> bool:
+        """A person has every scope; a key has those it was made with."""
+        return self.is_known if self.scopes is None else scope in self.scopes
+
+    def owns(self, actor: str) -> bool:
+        """True when `actor` is this caller, or a router of the same key."""
+        if self.key_name:
+            return actor == self.actor or actor.split("/")[0] == f"key:{self.key_name}"
+        return actor == self.actor
