@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from runs.drivers.context import Context, GraphPosition
-from runs.kernel.asking import Place, asked, put, routing_of
+from runs.kernel.asking import asked, put, routing_of
 from runs.kernel.conditions import Condition, ConditionResult
 from runs.kernel.errors import LoopError, as_loop_error
 from runs.kernel.events import Event, EventKind, Path
 from runs.kernel.graph import GraphShape, LeafShape, NodeShape, Shape
 from runs.kernel.jsonable import JSONValue, JsonValueError
 from runs.kernel.outcomes import Outcome, failing
+from runs.kernel.places import Place
 from runs.kernel.redact import redact
 from runs.kernel.sendbacks import needs_of
 from runs.kernel.state import RunState
@@ -145,7 +146,6 @@ def position_of(shape: Shape, state: RunState, path: Path) -> Position:
     graph, node = _graph_and_node(shape, path)
     scope = state.scopes[path[:-1]]
     here = scope.nodes[path[-1]]
-    direct = tuple(other.name for other in graph.nodes if node.name in other.needs)
     return Position(
         needs=needs_of(scope, node),
         graph=GraphPosition(
@@ -154,7 +154,7 @@ def position_of(shape: Shape, state: RunState, path: Path) -> Position:
             attempt=here.attempt,
             path=path,
             needs=node.needs,
-            dependents=direct,
+            dependents=graph.followers[node.name],
             desc=node.desc,
             gate=node.gate,
         ),

@@ -25,7 +25,7 @@ from runs.kernel.errors import LoopError
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind
 from runs.kernel.events import Path as EventPath
 from runs.kernel.gate import validate_callback_request
-from runs.kernel.jsonable import JsonValueError, JSONValue, sha256_bytes, snapshot
+from runs.kernel.jsonable import JSONValue, JsonValueError, sha256_bytes, snapshot
 from runs.kernel.outcomes import Outcome
 from runs.kernel.state import RunState, reduce
 from runs.shapes.job import Leaf, job_at, to_job, when_at

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from runs.kernel.errors import LoopError
+from runs.kernel.events import joined
 from runs.kernel.gate import CallbackRequest, create_callback_gate
 from runs.kernel.graph import AskShape
-from runs.kernel.jsonable import JSONValue
+from runs.kernel.jsonable import JSONValue, canonical_json
 from runs.kernel.outcomes import Finding, Outcome, failing, revision_request
 from runs.kernel.redact import redact
 
@@ -38,7 +39,9 @@ def fill(question: str, params: Mapping[str, Any]) -> str:
 
     def value(match: re.Match[str]) -> str:
         found = params.get(match[1])
-        return str(found) if isinstance(found, str | int | float) else match[0]
+        if isinstance(found, str):
+            return found
+        return canonical_json(found) if isinstance(found, bool | int | float) else match[0]
 
     return _FIELD.sub(value, question)
 
@@ -70,9 +73,7 @@ def approval_request(
     )
 
 
-def approval_outcome(
-    response: Mapping[str, Any], *, question: str, target: str | None
-) -> Outcome:
+def approval_outcome(response: Mapping[str, Any], *, question: str, target: str | None) -> Outcome:
     """Yes passes; no goes to the target with the note as the finding (gates.md G100-G107)."""
     given = response.get("note")
     note = redact(given) if isinstance(given, str) and given.strip() else ""
@@ -109,7 +110,7 @@ def reconcile_request(path: tuple[str, ...], number: int) -> CallbackRequest:
     """One question per interruption, however often it is met (design I5, runs.md R240)."""
     name = path[-1] if path else "the job"
     return create_callback_gate(
-        gate_id="reconcile:" + "/".join(path),
+        gate_id="reconcile:" + joined(path),
         gate_version=1,
         decision_text=(
             f"The step **{name}** was interrupted: its worker stopped before the result arrived. "

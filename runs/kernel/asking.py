@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -18,42 +17,21 @@ from runs.kernel.approvals import (
     waiting_outcome,
 )
 from runs.kernel.callbacks import CallbackState, Held
-from runs.kernel.events import Event, EventKind, Path
+from runs.kernel.errors import LoopError
+from runs.kernel.events import Event, EventKind, Path, joined
 from runs.kernel.gate import CallbackRequest
-from runs.kernel.graph import GraphShape, LeafShape, NodeShape
 from runs.kernel.jsonable import JsonValueError
 from runs.kernel.outcomes import Outcome, failing
-from runs.kernel.errors import LoopError
-from runs.kernel.state import RunState, Scope, Slot
+from runs.kernel.places import Place
+from runs.kernel.slots import RunState, Slot
 
 _RECORDS: Final = uuid.UUID("8a3bd0c6-5d7e-5c1f-9d53-1f2f6a1c0b77")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a leaf stands: its path, and its node and graph when it is in one."""
-
-    path: Path
-    leaf: LeafShape
-    graph: GraphShape | None = None
-    node: NodeShape | None = None
-    scope: Scope | None = None
-
-    @property
-    def can_repeat(self) -> bool:
-        return self.leaf.retry_safe or (self.node is not None and self.node.retry_safe)
-
-    @property
-    def attempt(self) -> int:
-        if self.scope is None or self.node is None:
-            return 1
-        return self.scope.nodes[self.node.name].attempt
 
 
 def record_id(state: RunState, path: Path) -> str:
     """The anchor of one graph invocation: the same for the same place of the same record."""
     slot = state.slots.get(path[:-1], Slot())
-    return str(uuid.uuid5(_RECORDS, f"{state.run_id}/{'/'.join(path)}/{slot.number}"))
+    return str(uuid.uuid5(_RECORDS, f"{state.run_id}/{joined(path)}/{slot.number}"))
 
 
 def ask(state: RunState, place: Place, now: int) -> list[Event]:
@@ -78,8 +56,19 @@ def ask(state: RunState, place: Place, now: int) -> list[Event]:
         )
     except (JsonValueError, ValueError) as error:
         outcome = failing(LoopError("VALIDATION", str(error), phase="body"))
-        return [started, _job_end(place.path, place.leaf.label, outcome, None, now)]
+        return [started, *_failed(place, outcome, None, now)]
     return [started, *put(state, place, request, routing_of(place, state, request), now)]
+
+
+def _failed(
+    place: Place, outcome: Outcome, request: CallbackRequest | None, now: int
+) -> list[Event]:
+    assert outcome.error is not None
+    told = {"message": outcome.error["message"], "code": outcome.error["code"]}
+    return [
+        Event(EventKind.ERROR, place.path, told, ts=now),
+        _job_end(place.path, place.leaf.label, outcome, request, now),
+    ]
 
 
 def routing_of(place: Place, state: RunState, request: CallbackRequest) -> dict[str, Any]:
@@ -93,9 +82,7 @@ def routing_of(place: Place, state: RunState, request: CallbackRequest) -> dict[
     if place.graph is None or place.node is None or place.scope is None:
         return routing
     routing["attempt"] = place.attempt
-    routing["onYes"] = [
-        other.name for other in place.graph.nodes if place.node.name in other.needs
-    ]
+    routing["onYes"] = list(place.graph.followers[place.node.name])
     if shape is not None and shape.target is not None:
         spent = place.scope.accepted.get(shape.target, 0)
         if isinstance(place.graph.max_kickbacks, int):
@@ -141,16 +128,19 @@ def ask_what_became(state: RunState, place: Place, slot: Slot, now: int) -> list
 
 def pause(state: RunState, slot: Slot) -> Outcome:
     """What the node shows while its question is out."""
-    held = state.callbacks.requests[slot.request_id]
+    held = _held(state.callbacks, slot.request_id)
+    if held is None:
+        return slot.outcome or Outcome(status="paused", summary="waiting for an answer")
     return waiting_outcome(held.request, question=held.request.decision_text)
 
 
-def paused_end(state: RunState, path: Path, label: str) -> dict[str, Any]:
-    """The fields of `job:end` when an unattended session leaves at its question."""
+def paused_end(state: RunState, path: Path, label: str) -> dict[str, Any] | None:
+    """The fields of `job:end` when a session leaves at a question; None when it is recorded."""
     slot = state.slots[path]
-    held = state.callbacks.requests[slot.request_id]
-    outcome = waiting_outcome(held.request, question=held.request.decision_text)
-    return {"label": label, "outcome": outcome.to_json(), "asked": asked(held.request)}
+    held = _held(state.callbacks, slot.request_id)
+    if slot.outcome is not None or held is None:
+        return None
+    return {"label": label, "outcome": pause(state, slot).to_json(), "asked": asked(held.request)}
 
 
 def follow_up(state: RunState, place: Place, slot: Slot, now: int) -> list[Event]:
@@ -176,7 +166,7 @@ def follow_up(state: RunState, place: Place, slot: Slot, now: int) -> list[Event
         outcome = dead_outcome(held.request, "superseded")
     else:
         return []
-    return [_job_end(place.path, place.leaf.label, outcome, held.request, now)]
+    return _failed(place, outcome, held.request, now)
 
 
 def again(path: Path, slot: Slot, now: int) -> Event:

@@ -103,7 +103,7 @@ def _ended(op: str, name: str, needs: Needs) -> ConditionResult:
 
 
 def _combine(op: Literal["all", "any"] | str, results: Any) -> ConditionResult:
-    """all stops at the first unmet, any at the first met (runs.md R85)."""
+    """All stops at the first unmet, any at the first met (runs.md R85)."""
     seen: list[ConditionResult] = []
     for result in results:
         seen.append(result)
@@ -136,7 +136,9 @@ def as_result(value: Any, *, label: str) -> ConditionResult:
         return value
     if isinstance(value, Mapping) and "met" in value:
         if not isinstance(value["met"], bool):
-            raise LoopError("VALIDATION", f"the condition {label!r} returned a met that is no bool.")
+            raise LoopError(
+                "VALIDATION", f"the condition {label!r} returned a met that is no bool."
+            )
         return ConditionResult.from_json(value)
     return ConditionResult(met=bool(value), reason=label)
 

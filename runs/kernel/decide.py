@@ -8,49 +8,43 @@ of state by `commands`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
-from runs.kernel import asking, sendbacks
+from runs.kernel import asking, node_events, sendbacks
+from runs.kernel.commands import Command, StartStep, WithdrawStep, commands
 from runs.kernel.conditions import evaluate, is_data
 from runs.kernel.errors import LoopError
 from runs.kernel.events import Event, EventKind, Path
 from runs.kernel.graph import GraphShape, LeafShape, NodeShape, Shape, graph_identity
 from runs.kernel.outcomes import Outcome, failing
-from runs.kernel.state import NodeState, RunState, Scope, Slot
+from runs.kernel.places import Place, is_worker_leaf, place_at, shape_at
+from runs.kernel.scopes import NodeState, Scope
+from runs.kernel.slots import WHEN, RunState, Slot
 from runs.kernel.verdicts import graph_outcome, never_ran, paused_graph
 
-BUSY = "busy"
-WAITING = "waiting"
+__all__ = [
+    "NO_USAGE",
+    "Command",
+    "StartStep",
+    "WithdrawStep",
+    "commands",
+    "decide",
+    "is_worker_leaf",
+    "place_at",
+    "shape_at",
+]
+
+BUSY: Final = "busy"
+WAITING: Final = "waiting"
 Progress = str | Outcome
-NO_USAGE: Mapping[str, int] = {
+NO_USAGE: Final[Mapping[str, int]] = {
     "inputTokens": 0,
     "outputTokens": 0,
     "cacheReadInputTokens": 0,
     "cacheCreationInputTokens": 0,
     "unmeasuredCalls": 0,
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartStep:
-    """Give this start of a job (or of a `when` written as code) to a worker."""
-
-    path: Path
-    number: int
-    task: str = "job"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WithdrawStep:
-    """Take back a start that no worker has claimed."""
-
-    path: Path
-    number: int
-    task: str = "job"
-
-
-Command = StartStep | WithdrawStep
 
 
 def decide(shape: Shape, state: RunState, now: int, *, attended: bool = True) -> list[Event]:
@@ -73,64 +67,6 @@ def decide(shape: Shape, state: RunState, now: int, *, attended: bool = True) ->
     return turn.events
 
 
-def commands(shape: Shape, before: RunState, after: RunState) -> list[Command]:
-    """What the change from one state to the other asks of the world."""
-    found: list[Command] = []
-    if before.slots is not after.slots:
-        for path, slot in after.slots.items():
-            old = before.slots.get(path)
-            if slot is not old and is_worker_leaf(shape, path):
-                found += _changed(path, "job", old, slot)
-    if before.checks is not after.checks or before.scopes is not after.scopes:
-        for path, slot in after.checks.items():
-            old = before.checks.get(path)
-            if slot is not old:
-                found += _changed(path, "when", old, slot)
-    return found
-
-
-def _changed(path: Path, task: str, old: Slot | None, new: Slot) -> list[Command]:
-    was = old.number if old is not None and old.status == "queued" else None
-    now = new.number if new.status == "queued" else None
-    found: list[Command] = []
-    if was is not None and was != now and new.status != "running":
-        found.append(WithdrawStep(path=path, number=was, task=task))
-    if now is not None and was != now:
-        found.append(StartStep(path=path, number=now, task=task))
-    return found
-
-
-def shape_at(shape: Shape, path: Path) -> Shape | None:
-    """The job whose slot stands at `path`; None when the shape has no such place."""
-    while path:
-        if not isinstance(shape, GraphShape) or path[0] != shape.name or len(path) < 2:
-            return None
-        node = shape.by_name.get(path[1])
-        if node is None:
-            return None
-        shape, path = node.job, path[2:]
-    return shape
-
-
-def place_at(shape: Shape, state: RunState, path: Path) -> asking.Place:
-    """Where the leaf at `path` stands, for the questions it puts."""
-    leaf = shape_at(shape, path)
-    assert isinstance(leaf, LeafShape)
-    if not path:
-        return asking.Place(path=path, leaf=leaf)
-    graph = shape_at(shape, path[:-2])
-    assert isinstance(graph, GraphShape)
-    scope = state.scopes[path[:-1]]
-    return asking.Place(
-        path=path, leaf=leaf, graph=graph, node=graph.by_name[path[-1]], scope=scope
-    )
-
-
-def is_worker_leaf(shape: Shape, path: Path) -> bool:
-    found = shape_at(shape, path)
-    return isinstance(found, LeafShape) and found.by_worker
-
-
 class Decision:
     """One pass over the shape; collects events, never changes the state."""
 
@@ -145,48 +81,48 @@ class Decision:
 
     def root(self, shape: Shape) -> Progress:
         if isinstance(shape, GraphShape):
-            return self.graph(shape, (shape.name,), self.state.slots[()].number)
-        return self.leaf(shape, (), None, None, None)
+            return self.graph(shape, (shape.name,), self.state.slots[()].number, room=True)
+        return self.leaf(Place(path=(), leaf=shape), room=True)
 
     def leave(self, shape: Shape) -> None:
         """Record the pause of every open graph, innermost first, then of the session."""
-        outcome = None
         if isinstance(shape, LeafShape):
             outcome = asking.pause(self.state, self.state.slots[()])
-            self.record(EventKind.JOB_END, (), **asking.paused_end(self.state, (), shape.label))
-        for path in sorted(self.state.scopes, key=len, reverse=True):
-            scope = self.state.scopes[path]
-            graph = shape_at(shape, path[:-1])
-            if scope.ended is None and isinstance(graph, GraphShape):
-                outcome = paused_graph(graph, scope, outcome)
-                self.record(EventKind.GRAPH_END, path, outcome=outcome.to_json())
-        assert outcome is not None
+            self._left_asking((), shape)
+        else:
+            outcome = self._leave_graph(shape, (shape.name,))
         self.record(EventKind.RUN_END, (), outcome=outcome.to_json(), usage=dict(NO_USAGE))
+
+    def _leave_graph(self, graph: GraphShape, path: Path) -> Outcome:
+        scope = self.state.scopes[path]
+        for name in scope.names(scope.open):
+            job = graph.by_name[name].job
+            if isinstance(job, GraphShape):
+                self._leave_graph(job, (*path, name, job.name))
+        outcome = paused_graph(graph, scope)
+        self.record(EventKind.GRAPH_END, path, outcome=outcome.to_json())
+        return outcome
+
+    def _left_asking(self, path: Path, leaf: LeafShape) -> None:
+        if fields := asking.paused_end(self.state, path, leaf.label):
+            self.record(EventKind.JOB_END, path, **fields)
 
     # --- one leaf -------------------------------------------------------------------------------
 
-    def leaf(
-        self,
-        leaf: LeafShape,
-        path: Path,
-        graph: GraphShape | None,
-        node: NodeShape | None,
-        scope: Scope | None,
-    ) -> Progress:
+    def leaf(self, place: Place, *, room: bool) -> Progress:
+        path, leaf = place.path, place.leaf
         slot = self.state.slots[path]
-        place = asking.Place(path=path, leaf=leaf, graph=graph, node=node, scope=scope)
         match slot.status:
             case "queued" if self.state.cancelled:
                 return Outcome(status="aborted", summary="cancelled before it started")
             case "queued" if not leaf.by_worker:
                 return self._extend(asking.ask(self.state, place, self.now))
             case "asking":
-                return self._asking(slot, place)
+                return self._asking(slot, place, room=room)
             case "lost" if self.state.cancelled:
                 return Outcome(status="aborted", summary="cancelled after its worker was lost")
             case "lost" if place.can_repeat:
-                self.record(EventKind.STEP_READY, path, number=slot.number + 1)
-                return BUSY
+                return self._extend([asking.again(path, slot, self.now)])
             case "lost":
                 return self._extend(asking.ask_what_became(self.state, place, slot, self.now))
             case "ended":
@@ -195,11 +131,17 @@ class Decision:
             case _:
                 return BUSY
 
-    def _asking(self, slot: Slot, place: asking.Place) -> Progress:
+    def _asking(self, slot: Slot, place: Place, *, room: bool) -> Progress:
         if self.state.cancelled:
-            return WAITING
+            if place.node is not None:
+                return WAITING
+            return asking.pause(self.state, slot).evolve(
+                status="aborted", summary="cancelled while it waited for a person"
+            )
         followed = asking.follow_up(self.state, place, slot, self.now)
-        return self._extend(followed) if followed else WAITING
+        if not followed or (not room and followed[-1].kind == EventKind.STEP_READY):
+            return WAITING
+        return self._extend(followed)
 
     def _extend(self, events: list[Event]) -> str:
         self.events += events
@@ -207,28 +149,32 @@ class Decision:
 
     # --- one graph ------------------------------------------------------------------------------
 
-    def graph(self, graph: GraphShape, path: Path, invocation: int) -> Progress:
+    def graph(self, graph: GraphShape, path: Path, invocation: int, *, room: bool) -> Progress:
+        """How far the graph is. Without `room` its parent has no slot free for new work in it."""
         scope = self.state.scopes.get(path)
         if scope is None or scope.invocation != invocation:
             if self.state.cancelled:
                 return Outcome(status="aborted", summary="cancelled before it started")
             return self._open(graph, path)
-        if scope.ended is not None:
-            return scope.ended
+        return scope.ended or self._advance(graph, path, scope, room=room)
+
+    def _advance(self, graph: GraphShape, path: Path, scope: Scope, *, room: bool) -> Progress:
         before = len(self.events)
-        busy, waiting = self._running(graph, path, scope)
+        busy, waiting = self._running(graph, path, scope, room=room)
         if len(self.events) > before:
             return BUSY
         stopping = self.state.cancelled or sendbacks.stopped(graph, scope, waiting=waiting)
-        if not stopping:
+        if room and not stopping:
             self._start_ready(graph, path, scope, busy)
         if busy or len(self.events) > before:
             return BUSY
-        if not self.state.cancelled and not (waiting and graph.pause_policy == "stop"):
+        if self.state.cancelled:
+            return self._close(graph, path, scope)
+        if not (waiting and graph.pause_policy == "stop"):
             self.events += sendbacks.handle(self.state, graph, path, scope, self.now)
             if len(self.events) > before:
                 return BUSY
-        if waiting and not self.state.cancelled:
+        if waiting or (not room and not stopping and self._could_start(graph, scope)):
             return WAITING
         return self._close(graph, path, scope)
 
@@ -240,123 +186,122 @@ class Decision:
             workspace="",
             recordId=asking.record_id(self.state, path),
         )
-        names = [node.name for node in graph.nodes]
-        depth = (len(path) + 1) // 2
-        self.record(EventKind.GRAPH_START, path, depth=depth, nodes=names)
+        self.record(
+            EventKind.GRAPH_START,
+            path,
+            depth=(len(path) + 1) // 2,
+            nodes=[node.name for node in graph.nodes],
+            needs={node.name: list(node.needs) for node in graph.nodes if node.needs},
+        )
         return BUSY
 
-    def _running(self, graph: GraphShape, path: Path, scope: Scope) -> tuple[int, bool]:
+    def _running(
+        self, graph: GraphShape, path: Path, scope: Scope, *, room: bool
+    ) -> tuple[int, bool]:
         """How many nodes work, and whether one waits for an answer; records what ended."""
+        working = sum(scope.nodes[name].status != "paused" for name in scope.names(scope.open))
         busy, waiting = 0, False
-        for node in graph.nodes:
-            state = scope.nodes[node.name]
-            match state.status:
-                case "active" | "paused":
-                    progress = self._node(graph, path, scope, node, state)
-                case "checking":
-                    progress = self._checking(path, node, state)
-                case _:
-                    continue
+        for name in scope.names(scope.open):
+            node, state = graph.by_name[name], scope.nodes[name]
+            if state.status == "checking":
+                busy += self._checking(path, node, state) == BUSY
+                continue
+            before = len(self.events)
+            # What waited goes on only when its graph has a slot for it again (runs.md R116).
+            may_work = room and (state.status == "active" or working < graph.slots)
+            progress = self._node(graph, path, scope, node, room=may_work)
+            if state.status == "paused" and len(self.events) > before:
+                working += 1
             busy += progress == BUSY
             waiting = waiting or progress == WAITING
         return busy, waiting
 
     def _node(
-        self, graph: GraphShape, path: Path, scope: Scope, node: NodeShape, state: NodeState
+        self, graph: GraphShape, path: Path, scope: Scope, node: NodeShape, *, room: bool
     ) -> Progress:
         inner = (*path, node.name)
-        slot = self.state.slots[inner]
+        state, slot = scope.nodes[node.name], self.state.slots[inner]
+        outcome = None
         if isinstance(node.job, GraphShape):
-            progress = self.graph(node.job, (*inner, node.job.name), slot.number)
+            at = (*inner, node.job.name)
+            progress = self.graph(node.job, at, slot.number, room=room)
+            if progress == WAITING:
+                outcome = paused_graph(node.job, self.state.scopes[at])
         else:
-            progress = self.leaf(node.job, inner, graph, node, scope)
-            if progress == WAITING and state.status == "active":
+            place = Place(path=inner, leaf=node.job, graph=graph, node=node, scope=scope)
+            progress = self.leaf(place, room=room)
+            if progress == WAITING:
                 outcome = asking.pause(self.state, slot)
-                if not self.attended:
-                    ended = asking.paused_end(self.state, inner, node.job.label)
-                    self.record(EventKind.JOB_END, inner, **ended)
-                self._done(path, node, state, slot, outcome)
-        if not isinstance(progress, Outcome):
+        if isinstance(progress, Outcome):
+            outcome = progress
+        if outcome is None:
             return progress
-        if progress.status == "paused":
-            if state.status == "active":
-                self._done(path, node, state, slot, progress)
-            return WAITING
-        self._done(path, node, state, slot, progress)
-        return progress
+        if outcome.status != "paused":
+            self._done(path, node, state, slot, outcome)
+            return progress
+        if state.status == "active":
+            if not self.attended and isinstance(node.job, LeafShape):
+                self._left_asking(inner, node.job)
+            self._done(path, node, state, slot, outcome)
+        return WAITING
 
     def _checking(self, path: Path, node: NodeShape, state: NodeState) -> Progress:
         inner = (*path, node.name)
         check = self.state.checks[inner]
         if self.state.cancelled and check.status in ("queued", "lost"):
-            self._never(path, node, state, "cancelled before it started")
+            why = "cancelled before it started"
+            self._done(path, node, state, None, Outcome(status="aborted", summary=why))
             return Outcome(status="aborted")
         if check.status == "lost":
-            self.record(EventKind.STEP_READY, inner, task="when", number=check.number + 1)
+            self.record(EventKind.STEP_READY, inner, task=WHEN, number=check.number + 1)
         return BUSY
+
+    def _could_start(self, graph: GraphShape, scope: Scope) -> bool:
+        return any(
+            sendbacks.is_ready(graph, scope, graph.by_name[name])
+            for name in scope.names(scope.ready)
+        )
 
     def _start_ready(self, graph: GraphShape, path: Path, scope: Scope, busy: int) -> None:
         free = graph.slots - busy
-        for node in graph.nodes:
-            if free <= 0:
-                return
-            state = scope.nodes[node.name]
-            if state.status == "idle" and sendbacks.is_ready(graph, scope, node):
-                free -= self._start(path, scope, node, state)
+        if free <= 0:
+            return
+        for name in scope.names(scope.ready):
+            node = graph.by_name[name]
+            if sendbacks.is_ready(graph, scope, node):
+                started = self._start(path, scope, node, scope.nodes[name])
+                if started is None:
+                    return
+                free -= started
+                if free <= 0:
+                    return
 
-    def _start(self, path: Path, scope: Scope, node: NodeShape, state: NodeState) -> int:
-        """Start, skip or send out the node's check; returns how many slots that takes."""
+    def _start(self, path: Path, scope: Scope, node: NodeShape, state: NodeState) -> int | None:
+        """Start, skip or send out the node's check; the slots that takes, None when it failed."""
         inner = (*path, node.name)
         if node.when is not None and state.met is None:
             if not is_data(node.when):
                 check = self.state.checks.get(inner)
                 number = 1 if check is None else check.number + 1
-                self.record(EventKind.STEP_READY, inner, task="when", number=number)
+                self.record(EventKind.STEP_READY, inner, task=WHEN, number=number)
                 return 1
             try:
                 result = evaluate(node.when, sendbacks.needs_of(scope, node))
             except LoopError as error:
                 self.record(EventKind.ERROR, inner, message=error.message, code=error.code)
                 self._done(path, node, state, None, failing(error))
-                return 0
+                return None
             self.record(
-                EventKind.CONDITION, inner, label="when", iteration=0, result=result.to_json()
+                EventKind.CONDITION, inner, label=WHEN, iteration=0, result=result.to_json()
             )
             if not result.met:
                 self._skip(path, node, state, result.reason)
                 return 0
         elif state.met is False:
-            self._skip(path, node, state, "its condition was not met")
+            self._skip(path, node, state, state.reason)
             return 0
-        self.record(EventKind.NODE, path, **self._facts(node, state, "start"))
+        self.events.append(node_events.started(path, node, state, self.now))
         return 1
-
-    def _skip(self, path: Path, node: NodeShape, state: NodeState, reason: str) -> None:
-        outcome = Outcome(status="pass", summary=f"skipped: {reason}", data={"skipped": True})
-        facts = self._facts(node, state, "skip")
-        self.record(EventKind.NODE, path, **facts, outcome=outcome.to_json())
-
-    def _never(self, path: Path, node: NodeShape, state: NodeState, why: str) -> None:
-        self._done(path, node, state, None, Outcome(status="aborted", summary=why))
-
-    def _done(
-        self, path: Path, node: NodeShape, state: NodeState, slot: Slot | None, outcome: Outcome
-    ) -> None:
-        facts = self._facts(node, state, "done")
-        if slot is not None and state.started_at:
-            facts["durationMs"] = max(0, self.now - (slot.started_at or state.started_at))
-        self.record(EventKind.NODE, path, **facts, outcome=outcome.to_json())
-
-    def _facts(self, node: NodeShape, state: NodeState, phase: str) -> dict[str, Any]:
-        facts: dict[str, Any] = {"node": node.name, "phase": phase, "attempt": state.attempt}
-        if node.needs:
-            facts["needs"] = list(node.needs)
-        for key, value in (("desc", node.desc), ("gate", node.gate)):
-            if value is not None:
-                facts[key] = value
-        if phase == "start" and node.timeout_ms is not None:
-            facts["timeoutMs"] = node.timeout_ms
-        return facts
 
     def _close(self, graph: GraphShape, path: Path, scope: Scope) -> str:
         """Nothing can run any more: name what never ran, then the graph's own outcome."""
@@ -365,10 +310,17 @@ class Decision:
             state = nodes[node.name]
             if state.status == "idle":
                 why = never_ran(graph, scope, node, cancelled=self.state.cancelled)
-                self._never(path, node, state, why)
-                nodes[node.name] = replace(
-                    state, status="done", outcome=Outcome(status="aborted", summary=why)
-                )
+                ended = Outcome(status="aborted", summary=why)
+                self.events.append(node_events.done(path, node, state, None, ended, self.now))
+                nodes[node.name] = replace(state, status="done", outcome=ended)
         outcome = graph_outcome(graph, nodes, cancelled=self.state.cancelled)
         self.record(EventKind.GRAPH_END, path, outcome=outcome.to_json())
         return BUSY
+
+    def _done(
+        self, path: Path, node: NodeShape, state: NodeState, slot: Slot | None, outcome: Outcome
+    ) -> None:
+        self.events.append(node_events.done(path, node, state, slot, outcome, self.now))
+
+    def _skip(self, path: Path, node: NodeShape, state: NodeState, reason: str) -> None:
+        self.events.append(node_events.skipped(path, node, state, reason, self.now))

@@ -12,6 +12,11 @@ from runs.kernel.jsonable import JSONValue
 Path = tuple[str, ...]
 
 
+def joined(path: Path) -> str:
+    """The path as one text that no other path has, whatever its names hold."""
+    return "/".join(name.replace("%", "%25").replace("/", "%2F") for name in path)
+
+
 class EventKind(StrEnum):
     """Every kind this version writes. A reader accepts unknown kinds (runs.md R204)."""
 
@@ -73,7 +78,8 @@ class Event:
 
     def to_wire(self) -> dict[str, JSONValue]:
         """The seeds' shape: kind, ts, path and the fields of the kind beside them."""
-        return {"kind": str(self.kind), "ts": self.ts, "path": list(self.path), **self.fields}
+        envelope = {"kind": str(self.kind), "ts": self.ts, "path": list(self.path)}
+        return {**envelope, **self.fields, **envelope}
 
     def callback_wire(self) -> dict[str, JSONValue]:
         """The exact fields of a callback event, without the envelope (gates.md G41, G43)."""

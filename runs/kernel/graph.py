@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from heapq import heappop, heappush
 from typing import Any, Final, Literal, cast
 
 from runs.kernel.jsonable import JSONValue, digest_hex
@@ -177,31 +178,44 @@ class GraphShape:
     @cached_property
     def topological(self) -> tuple[NodeShape, ...]:
         """Every node after all it needs; declaration order among equals."""
-        placed: dict[str, NodeShape] = {}
-        left = list(self.nodes)
-        while left:
-            rest = []
-            for node in left:
-                if all(need in placed for need in node.needs):
-                    placed[node.name] = node
-                else:
-                    rest.append(node)
-            if len(rest) == len(left):
-                raise ValueError(f"graph {self.name!r} has a dependency cycle.")
-            left = rest
-        return tuple(placed.values())
+        place = {node.name: index for index, node in enumerate(self.nodes)}
+        unmet = [len(set(node.needs)) for node in self.nodes]
+        free = [index for index, count in enumerate(unmet) if count == 0]
+        placed: list[NodeShape] = []
+        while free:
+            node = self.nodes[heappop(free)]
+            placed.append(node)
+            for name in self.followers[node.name]:
+                unmet[place[name]] -= 1
+                if unmet[place[name]] == 0:
+                    heappush(free, place[name])
+        if len(placed) < len(self.nodes):
+            raise ValueError(f"graph {self.name!r} has a dependency cycle.")
+        return tuple(placed)
 
     @cached_property
-    def dependents(self) -> dict[str, tuple[str, ...]]:
-        """For each node, everything that depends on it directly or through others."""
-        reach: dict[str, set[str]] = {node.name: set() for node in self.nodes}
-        for node in reversed(self.topological):
-            for need in node.needs:
-                reach[need] |= {node.name} | reach[node.name]
-        return {
-            name: tuple(node.name for node in self.nodes if node.name in after)
-            for name, after in reach.items()
-        }
+    def rank(self) -> dict[str, int]:
+        """Where each node stands in topological order."""
+        return {node.name: index for index, node in enumerate(self.topological)}
+
+    @cached_property
+    def followers(self) -> dict[str, tuple[str, ...]]:
+        """For each node, those that name it in their needs."""
+        found: dict[str, list[str]] = {node.name: [] for node in self.nodes}
+        for node in self.nodes:
+            for need in dict.fromkeys(node.needs):
+                found[need].append(node.name)
+        return {name: tuple(listed) for name, listed in found.items()}
+
+    def dependents(self, name: str) -> tuple[str, ...]:
+        """Everything that depends on the node, directly or through others, as declared."""
+        found: set[str] = set()
+        edge = [name]
+        while edge:
+            news = set(self.followers[edge.pop()]) - found
+            found |= news
+            edge += news
+        return tuple(node.name for node in self.nodes if node.name in found)
 
     def limit_for(self, target: str) -> int:
         """Send-backs allowed to `target` (runs.md R132, R133)."""

@@ -9,7 +9,8 @@ from runs.kernel.errors import LoopError
 from runs.kernel.events import Event, EventKind, Path
 from runs.kernel.graph import GraphShape, NodeShape
 from runs.kernel.outcomes import Outcome, failing
-from runs.kernel.state import NodeState, RunState, Scope
+from runs.kernel.scopes import Scope
+from runs.kernel.slots import RunState
 
 
 def needs_of(scope: Scope, node: NodeShape) -> dict[str, Outcome]:
@@ -40,17 +41,15 @@ def stopped(graph: GraphShape, scope: Scope, *, waiting: bool) -> bool:
     if not graph.stop_on_error:
         return False
     return any(
-        not node.optional
-        and (outcome := scope.nodes[node.name].settled) is not None
-        and not outcome.passed
-        and not is_routable(graph, scope, node)
-        for node in graph.nodes
+        not graph.by_name[name].optional and not is_routable(graph, scope, graph.by_name[name])
+        for name in scope.names(scope.failed)
     )
 
 
 def is_routable(graph: GraphShape, scope: Scope, node: NodeShape) -> bool:
     """The node asks for a send-back that may still be accepted."""
-    return _target(graph, scope, node) is not None
+    target = _target(graph, scope, node)
+    return target is not None and target in node.accepts_kickback_to
 
 
 def _target(graph: GraphShape, scope: Scope, node: NodeShape) -> str | None:
@@ -67,24 +66,22 @@ def _target(graph: GraphShape, scope: Scope, node: NodeShape) -> str | None:
     return target if graph.limit_for(target) > 0 else None
 
 
-def handle(
-    state: RunState, graph: GraphShape, path: Path, scope: Scope, now: int
-) -> list[Event]:
+def handle(state: RunState, graph: GraphShape, path: Path, scope: Scope, now: int) -> list[Event]:
     """Answer the first open request in topological order (runs.md R129-R140)."""
-    for node in graph.topological:
+    for name in sorted(scope.names(scope.asking_back), key=graph.rank.__getitem__):
+        node = graph.by_name[name]
         target = _target(graph, scope, node)
         if target is None:
             continue
         if target not in node.accepts_kickback_to:
-            return _undeclared(path, node, scope.nodes[node.name], target, now)
+            return _undeclared(path, node, scope, target, now)
         return _decided(state, graph, path, scope, node, target, now)
     return []
 
 
-def _undeclared(
-    path: Path, node: NodeShape, state: NodeState, target: str, now: int
-) -> list[Event]:
+def _undeclared(path: Path, node: NodeShape, scope: Scope, target: str, now: int) -> list[Event]:
     """A target the sender does not list is the sender's own failure (runs.md R131)."""
+    state = scope.nodes[node.name]
     assert state.outcome is not None
     text = f"{node.name} sent work back to {target}, which it does not list in accepts_kickback_to."
     outcome = failing(LoopError("CONFIG", text)).evolve(data=state.outcome.data)
@@ -93,7 +90,7 @@ def _undeclared(
         "to": target,
         "reason": text,
         "accepted": False,
-        "count": 1,
+        "count": scope.accepted.get(target, 0) + 1,
     }
     done = {"node": node.name, "phase": "done", "attempt": state.attempt}
     return [
@@ -113,7 +110,8 @@ def _decided(
 ) -> list[Event]:
     """One round rule for every form: after round r another may follow iff r <= N (R134-R137)."""
     outcome = scope.nodes[node.name].outcome
-    assert outcome is not None and outcome.revision is not None
+    assert outcome is not None
+    assert outcome.revision is not None
     limit = graph.limit_for(target)
     shared = isinstance(graph.max_kickbacks, int)
     count = scope.accepted.get(target, 0) + 1
@@ -129,7 +127,7 @@ def _decided(
     }
     if not accepted:
         return [Event(EventKind.SEND_BACK, path, {**facts, "final": shared}, ts=now)]
-    rerun = [target, *graph.dependents[target]]
+    rerun = [target, *graph.dependents(target)]
     review = outcome.evolve(
         status="fail",
         summary=f"{node.name} sent this back: {outcome.revision.reason}",
@@ -137,26 +135,28 @@ def _decided(
     )
     facts |= {"rerun": rerun, "review": review.to_json()}
     sent = Event(EventKind.SEND_BACK, path, facts, ts=now)
-    return [*_supersede_waiting(state, path, scope, rerun, now), sent]
+    return [*_supersede_waiting(state, path, rerun, now), sent]
 
 
-def _supersede_waiting(
-    state: RunState, path: Path, scope: Scope, rerun: list[str], now: int
-) -> list[Event]:
+def _supersede_waiting(state: RunState, path: Path, rerun: list[str], now: int) -> list[Event]:
     """A send-back into a waiting branch takes its question away (design D6).
 
     Nothing replaces it yet, so it is superseded by its own next asking.
     """
+    depth = len(path)
+    again: dict[str, Path] = {}
+    kept: set[str] = set()
+    for at, slot in state.slots.items():
+        if slot.status == "asking":
+            if at[:depth] == path and at[depth] in rerun:
+                again[slot.request_id] = at
+            else:
+                kept.add(slot.request_id)
     events = []
-    for name in rerun:
-        inner = (*path, name)
-        for at, slot in state.slots.items():
-            if at[: len(inner)] != inner or slot.status != "asking":
-                continue
-            if scope.nodes[name].status not in ("paused", "active"):
-                continue
-            held = state.callbacks.requests.get(slot.request_id)
-            if held is not None and held.status in ("pending", "claimed"):
-                fields = {"requestId": slot.request_id, "supersededBy": slot.request_id}
-                events.append(Event(EventKind.SUPERSEDED, at, fields, ts=now))
+    for request_id, at in again.items():
+        held = state.callbacks.requests.get(request_id)
+        # A question that another step shares is still waited for (gates.md G109).
+        if held is not None and held.is_live and request_id not in kept:
+            fields = {"requestId": request_id, "supersededBy": request_id}
+            events.append(Event(EventKind.SUPERSEDED, at, fields, ts=now))
     return events

@@ -33,7 +33,7 @@ def reduce(state: RunState, event: Event) -> RunState:
     if handler is not None:
         state = handler(state, event)
     elif event.kind in CALLBACK_KINDS:
-        state = replace(state, callbacks=callbacks.fold(state.callbacks, event.callback_wire()))
+        state = _callback(state, event)
     return replace(state, seq=event.seq) if event.seq else state
 
 
@@ -229,6 +229,16 @@ def _routed(state: RunState, event: Event) -> RunState:
         request_id=event.fields["requestId"],
         ask=event.fields,
     )
+
+
+def _callback(state: RunState, event: Event) -> RunState:
+    state = replace(state, callbacks=callbacks.fold(state.callbacks, event.callback_wire()))
+    if event.kind != EventKind.REQUESTED or not state.withdrawn:
+        return state
+    # Asked anew, a question that was withdrawn can be answered again.
+    asked = event.fields["request"]["requestId"]
+    left = {key: reason for key, reason in state.withdrawn.items() if key != asked}
+    return replace(state, withdrawn=left)
 
 
 def _withdrawn(state: RunState, event: Event) -> RunState:

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 
 from runs.kernel.graph import GraphShape, NodeShape
 from runs.kernel.outcomes import Outcome
-from runs.kernel.state import NodeState, Scope
+from runs.kernel.scopes import NodeState, Scope
 
 
-def graph_outcome(
-    graph: GraphShape, nodes: Mapping[str, NodeState], *, cancelled: bool
-) -> Outcome:
+def graph_outcome(graph: GraphShape, nodes: Mapping[str, NodeState], *, cancelled: bool) -> Outcome:
     """The first that applies: cancelled, paused, a required node not passed, pass (R122)."""
     ended = {name: state.outcome for name, state in nodes.items() if state.outcome is not None}
     data = {name: outcome.to_json() for name, outcome in ended.items()}
@@ -59,11 +57,11 @@ def never_ran(graph: GraphShape, scope: Scope, node: NodeShape, *, cancelled: bo
     return "not run: an earlier step failed"
 
 
-def paused_graph(graph: GraphShape, scope: Scope, inner: Outcome | None) -> Outcome:
-    """The outcome of a graph that is left while it waits: its first paused node's (R122)."""
+def paused_graph(graph: GraphShape, scope: Scope) -> Outcome:
+    """The outcome of a graph that waits: its first paused node's (R122)."""
     ended = {name: node.outcome for name, node in scope.nodes.items() if node.outcome is not None}
-    paused = [ended[node.name] for node in graph.nodes if node.name in ended]
-    first = next((outcome for outcome in paused if outcome.status == "paused"), inner)
-    summary = first.summary if first is not None else "waiting"
+    paused = (ended[node.name] for node in graph.nodes if node.name in ended)
+    first = next((outcome for outcome in paused if outcome.status == "paused"), None)
+    summary = "waiting" if first is None else first.summary
     data = {name: outcome.to_json() for name, outcome in ended.items()}
     return Outcome(status="paused", summary=summary, data=data)

@@ -218,13 +218,13 @@ def _check(graph: GraphShape) -> None:
                     f"node {node.name!r} of graph {graph.name!r} needs {need!r}, which is no node."
                 )
     try:
-        dependents = graph.dependents
+        _ = graph.rank
     except ValueError as cycle:
         raise DeclarationError(str(cycle)) from cycle
     for node in graph.nodes:
         _check_when(graph, node)
         for target in node.accepts_kickback_to:
-            if target not in graph.by_name or node.name not in dependents[target]:
+            if target not in graph.by_name or node.name not in graph.dependents(target):
                 raise DeclarationError(
                     f"node {node.name!r} of graph {graph.name!r} accepts send-backs to {target!r}, "
                     "which it does not depend on."

@@ -1,0 +1,51 @@
+"""What a change of state asks of the world: starts to hand out and starts to take back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runs.kernel.events import Path
+from runs.kernel.graph import Shape
+from runs.kernel.places import is_worker_leaf
+from runs.kernel.slots import JOB, WHEN, RunState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartStep:
+    """Give this start of a job (or of a `when` written as code) to a worker."""
+
+    path: Path
+    number: int
+    task: str = JOB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithdrawStep:
+    """Take back a start that no worker has claimed."""
+
+    path: Path
+    number: int
+    task: str = JOB
+
+
+Command = StartStep | WithdrawStep
+
+
+def commands(shape: Shape, before: RunState, after: RunState) -> list[Command]:
+    """What the change from one state to the other asks of the world."""
+    found: list[Command] = []
+    if before.queued is after.queued:
+        return found
+    for (task, path), number in before.queued.items():
+        if after.queued.get((task, path)) != number and _is_handed_out(shape, task, path):
+            slot = (after.checks if task == WHEN else after.slots)[path]
+            if slot.number != number or slot.status != "running":
+                found.append(WithdrawStep(path=path, number=number, task=task))
+    for (task, path), number in after.queued.items():
+        if before.queued.get((task, path)) != number and _is_handed_out(shape, task, path):
+            found.append(StartStep(path=path, number=number, task=task))
+    return found
+
+
+def _is_handed_out(shape: Shape, task: str, path: Path) -> bool:
+    return task == WHEN or is_worker_leaf(shape, path)
