@@ -23,7 +23,7 @@ class NotVisible(LookupError):
 
 
 class Forbidden(PermissionError):
-    """This caller sees it and may not do that."""
+    """The caller sees it and may not do that."""
 
     code = "forbidden"
 
@@ -47,6 +47,7 @@ def visible_runs(who: Principal) -> QuerySet[Run]:
 
 
 def run_or_404(who: Principal, run_id: UUID) -> Run:
+    """Return the run, for somebody who may see it; raises NotVisible."""
     run = visible_runs(who).filter(pk=run_id).first()
     if run is None:
         raise NotVisible(f"There is no run {run_id} here.")
@@ -92,5 +93,6 @@ def may_operate(who: Principal, run: Run) -> bool:
 
 
 def need_operate(who: Principal, run: Run) -> None:
+    """Raise Forbidden for somebody who may only look."""
     if not may_operate(who, run):
         raise Forbidden(f"Run {run.short} is not yours to cancel or resume.")

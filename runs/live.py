@@ -16,6 +16,7 @@ INBOX = "inbox"
 
 
 def run_topic(run_id: UUID) -> str:
+    """Name the bell of one run."""
     return f"run-{run_id}"
 
 
@@ -24,8 +25,8 @@ class Hub:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._bells: dict[str, set[tuple[asyncio.AbstractEventLoop, asyncio.Event]]] = (
-            defaultdict(set)
+        self._bells: dict[str, set[tuple[asyncio.AbstractEventLoop, asyncio.Event]]] = defaultdict(
+            set
         )
 
     def listen(self, topic: str) -> asyncio.Event:
@@ -94,7 +95,7 @@ class FarBell:
         for topic in topics:
             try:
                 await layer.group_send(topic, {"type": "bell.rang", "topic": topic})
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  a bell never breaks its ringer
                 logger.warning("bell not rung topic=%s error=%s", topic, error)
 
 

@@ -69,7 +69,7 @@ class Workflow(models.Model):
         return self.name
 
     def get_absolute_url(self) -> str:
-        return reverse("runs:workflow", args=[self.name])
+        return reverse("runs:start", args=[self.name])
 
 
 class Run(models.Model):

@@ -74,5 +74,5 @@ class Principal:
     def owns(self, actor: str) -> bool:
         """True when `actor` is this caller, or a router of the same key."""
         if self.key_name:
-            return actor == self.actor or actor.split("/")[0] == f"key:{self.key_name}"
+            return actor == self.actor or actor.split("/", maxsplit=1)[0] == f"key:{self.key_name}"
         return actor == self.actor

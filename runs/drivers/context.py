@@ -14,9 +14,11 @@ from runs.drivers.signal import Signal
 from runs.engines import command as commands
 from runs.kernel.conditions import ConditionResult
 from runs.kernel.errors import LoopError
+from runs.kernel.events import EventKind
 from runs.kernel.gate import CallbackRequest
-from runs.kernel.jsonable import JSONValue
+from runs.kernel.jsonable import JSONValue, frozen_object
 from runs.kernel.outcomes import Outcome
+from runs.kernel.state import is_folded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +80,14 @@ class Context:
         return self.port.callbacks
 
     def emit(self, kind: str, **fields: JSONValue) -> None:
-        """Record an event at this job's path."""
-        self.port.emit(kind, self.path, fields)
+        """Record an event at this job's path; the kinds that move a run are not a job's to emit."""
+        if is_folded(kind) and kind != EventKind.CONDITION:
+            raise LoopError("VALIDATION", f"a job cannot emit {kind!r}: the run itself records it.")
+        self.port.emit(kind, self.path, dict(frozen_object("the event", fields)))
 
     def log(self, message: str, level: str = "info") -> None:
         """Record a line for the people who watch (runs.md R12)."""
-        self.port.emit("log", (), {"level": level, "message": message})
+        self.port.emit(EventKind.LOG, (), {"level": level, "message": str(message)})
 
     def attach(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from runs.drivers.context import Context, GraphPosition
 from runs.kernel.asking import asked, put, routing_of
 from runs.kernel.conditions import Condition, ConditionResult
 from runs.kernel.errors import LoopError, as_loop_error
-from runs.kernel.events import Event, EventKind, Path
+from runs.kernel.events import Event, EventKind, Path, joined
 from runs.kernel.graph import GraphShape, LeafShape, NodeShape, Shape
 from runs.kernel.jsonable import JSONValue, JsonValueError
 from runs.kernel.outcomes import Outcome, failing
@@ -40,18 +41,27 @@ def run_leaf(leaf: Leaf, ctx: Context) -> Ended:
         value = leaf(ctx)
         if isinstance(value, Asking):
             return Ended(asking=value)
-        outcome = outcome_of(leaf.shape.label, value).frozen()
-    except Exception as raised:
+        outcome = _frozen(leaf, outcome_of(leaf.shape.label, value))
+    except (Exception, SystemExit, asyncio.CancelledError) as raised:  # noqa: BLE001 - see R34
         return _raised(leaf, ctx, raised)
-    error = _returned_error(outcome)
-    return Ended(outcome=outcome, asked=_asked(ctx, outcome), error=error)
+    return Ended(outcome=outcome, asked=_asked(ctx, outcome), error=_returned_error(outcome))
 
 
-def _raised(leaf: Leaf, ctx: Context, raised: Exception) -> Ended:
+def _frozen(leaf: Leaf, outcome: Outcome) -> Outcome:
+    try:
+        return outcome.frozen()
+    except JsonValueError as error:
+        text = f"the outcome of {leaf.shape.label!r} is no JSON: {error}"
+        raise LoopError("VALIDATION", text, phase="body") from error
+
+
+def _raised(leaf: Leaf, ctx: Context, raised: BaseException) -> Ended:
     logger.info("step raised run=%s step=%s error=%r", ctx.run_id, "/".join(ctx.path), raised)
-    code = "VALIDATION" if isinstance(raised, JsonValueError) else "BODY"
-    if ctx.signal.is_set() and not isinstance(raised, LoopError):
+    code = "BODY" if leaf.declared or ctx.path else "UNKNOWN"
+    if ctx.signal.is_set():
         code = "ABORTED"
+    if isinstance(raised, SystemExit):
+        raised = LoopError(code, f"the step called exit({raised.code!r}).", phase="body")
     error = as_loop_error(raised, fallback=code, phase="body")
     error.message = redact(error.message)
     outcome = failing(error)
@@ -69,9 +79,12 @@ def _returned_error(outcome: Outcome) -> LoopError | None:
 def _asked(ctx: Context, outcome: Outcome) -> Mapping[str, JSONValue] | None:
     """The question of this job: one it named, or the request a paused outcome carries."""
     if ctx.asked_request is not None:
-        return asked(ctx.asked_request)  # type: ignore[return-value]  # str is a JSON value
+        return asked(ctx.asked_request)
     data = outcome.data
-    if outcome.status == "paused" and isinstance(data, Mapping) and "requestId" in data:
+    if outcome.status != "paused" or not isinstance(data, Mapping) or "requestId" not in data:
+        return None
+    # Only a question that was really put can be answered.
+    if ctx.callbacks.history(str(data["requestId"])):
         return {
             "requestId": data["requestId"],
             "gateId": data.get("gateId"),
@@ -90,7 +103,7 @@ def run_check(when: Condition, ctx: Context) -> ConditionResult | LoopError:
     """Evaluate a `when` that is the author's code (runs.md R117, R118)."""
     try:
         return when(ctx, ctx.last_outcome)
-    except Exception as raised:
+    except (Exception, SystemExit, asyncio.CancelledError) as raised:  # noqa: BLE001 - see R118
         return as_loop_error(raised, fallback="BODY", phase="body")
 
 
@@ -108,6 +121,7 @@ def end_fields(leaf: LeafShape, ended: Ended, duration_ms: int) -> dict[str, Any
 
 
 def error_fields(error: LoopError) -> dict[str, JSONValue]:
+    """The fields of an `error` event."""
     return {"message": error.message, "code": error.code}
 
 
@@ -128,6 +142,15 @@ def check_failed_events(
     ]
 
 
+def idempotency_key(run_id: str, state: RunState, path: Path) -> str:
+    """The same for every try of one logical attempt, another for every other attempt."""
+    scope = state.scopes.get(path[:-1]) if path else None
+    if scope is None:
+        return f"{run_id}/{joined(path)}/1.1"
+    attempt = scope.nodes[path[-1]].attempt
+    return f"{run_id}/{joined(path)}/{scope.invocation}.{attempt}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
     """What the state says to a job at its path."""
@@ -141,34 +164,45 @@ class Position:
 
 def position_of(shape: Shape, state: RunState, path: Path) -> Position:
     """Needs, review and place for the job whose slot stands at `path`."""
-    if not path:
-        return Position()
-    graph, node = _graph_and_node(shape, path)
+    found = Position()
+    for end in range(2, len(path) + 1, 2):
+        found = _inside(found, shape, state, path[:end])
+        shape = _node_of(shape, path[:end]).job
+    return found
+
+
+def _node_of(shape: Shape, path: Path) -> NodeShape:
+    if not isinstance(shape, GraphShape) or path[-2] != shape.name or path[-1] not in shape.by_name:
+        raise LoopError("CONFIG", f"the definition has no step at {'/'.join(path)}.")
+    return shape.by_name[path[-1]]
+
+
+def _inside(outer: Position, shape: Shape, state: RunState, path: Path) -> Position:
+    """The position of a node in the graph at `outer`; time limits and reviews reach inwards."""
+    node = _node_of(shape, path)
     scope = state.scopes[path[:-1]]
     here = scope.nodes[path[-1]]
+    # A review of a graph is answered by the first run of each of its steps (runs.md R8).
+    review = outer.last_review if here.attempt == 1 else None
+    grace = node.timeout_grace_ms
     return Position(
         needs=needs_of(scope, node),
         graph=GraphPosition(
-            dag=graph.name,
+            dag=path[-2],
             node=node.name,
             attempt=here.attempt,
             path=path,
             needs=node.needs,
-            dependents=graph.followers[node.name],
+            dependents=_graph(shape).followers[node.name],
             desc=node.desc,
             gate=node.gate,
         ),
-        last_review=here.last_review,
-        timeout_ms=node.timeout_ms,
-        timeout_grace_ms=node.timeout_grace_ms,
+        last_review=here.last_review or review,
+        timeout_ms=outer.timeout_ms if node.timeout_ms is None else node.timeout_ms,
+        timeout_grace_ms=outer.timeout_grace_ms if grace is None else grace,
     )
 
 
-def _graph_and_node(shape: Shape, path: Path) -> tuple[GraphShape, NodeShape]:
-    while True:
-        if not isinstance(shape, GraphShape) or shape.name != path[0]:
-            raise LoopError("CONFIG", f"the definition has no step at {'/'.join(path)}.")
-        node = shape.by_name[path[1]]
-        if len(path) == 2:
-            return shape, node
-        shape, path = node.job, path[2:]
+def _graph(shape: Shape) -> GraphShape:
+    assert isinstance(shape, GraphShape)
+    return shape

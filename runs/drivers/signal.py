@@ -13,11 +13,13 @@ class Signal:
         self.reason = ""
 
     def set(self, reason: str = "cancelled") -> None:
+        """Ask to stop; the first reason stays."""
         if not self._event.is_set():
             self.reason = reason
             self._event.set()
 
     def is_set(self) -> bool:
+        """Whether somebody asked to stop."""
         return self._event.is_set()
 
     def wait(self, seconds: float | None = None) -> bool:

@@ -36,7 +36,7 @@ _SECRET_WORDS: Final = frozenset(
 _PLACE_WORDS: Final = frozenset({"FILE", "PATH", "DIR", "SOCK", "SOCKET", "HOME"})
 _NAME_PART: Final = re.compile(r"[A-Z0-9]+")
 
-_PEM: Final = (
+_PEM: Final = re.compile(
     r"(?s)-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?"
     r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)"
 )
@@ -49,20 +49,29 @@ _LOGIN_HEADER: Final = (
     r"(?i)(?<![A-Za-z0-9])(?:bearer|basic)[ \t]{1,8}"
     r"(?=[^\s]{0,64}[0-9])[A-Za-z0-9._~+/=-]{16,}"
 )
+_TOOL_TOKEN: Final = (
+    r"(?<![A-Za-z0-9])(?:gh[opsur]_|github_pat_|glpat-|xox[abeoprs]-)[A-Za-z0-9_-]{10,}"
+)
+_ADDRESS: Final = (
+    r"(?<![\w.+-])[A-Za-z0-9][\w.+-]{0,63}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}"
+)
+_URL_LOGIN: Final = r"(?i)\b([a-z][a-z0-9+.-]{0,31}://)[^\s/@:]{0,256}:[^\s/@]{1,1024}@"
+
+# What a line must hold, in small letters, before a shape is worth looking for in it; the shape;
+# and what takes its place.
 _SHAPES: Final = tuple(
-    re.compile(pattern)
-    for pattern in (
-        _PEM,
-        r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{8,}",
-        r"(?<![A-Za-z0-9])(?:gh[opsur]_|github_pat_|glpat-|xox[abeoprs]-)[A-Za-z0-9_-]{10,}",
-        r"(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])",
-        r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*",
-        _ASSIGNED,
-        _LOGIN_HEADER,
-        r"(?<![\w.+-])[A-Za-z0-9][\w.+-]{0,63}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}",
+    (hints, re.compile(pattern), instead)
+    for hints, pattern, instead in (
+        (("://",), _URL_LOGIN, rf"\1{REDACTED}@"),
+        (("sk-",), r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{8,}", REDACTED),
+        (("gh", "glpat-", "xox"), _TOOL_TOKEN, REDACTED),
+        (("akia", "asia"), r"(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])", REDACTED),
+        (("eyj",), r"(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*", REDACTED),
+        (("token", "secret", "passw", "passp", "key", "author", "bearer"), _ASSIGNED, REDACTED),
+        (("bearer", "basic"), _LOGIN_HEADER, REDACTED),
+        (("@",), _ADDRESS, REDACTED),
     )
 )
-_URL_LOGIN: Final = re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,31}://)[^\s/@:]{0,256}:[^\s/@]{1,1024}@")
 
 
 def looks_secret(name: str) -> bool:
@@ -89,7 +98,15 @@ def scrub(text: str, values: Iterable[str] = ()) -> str:
     known = sorted({value for value in values if value}, key=lambda item: (-len(item), item))
     if known:
         text = re.compile("|".join(map(re.escape, known))).sub(REDACTED, text)
-    text = _URL_LOGIN.sub(rf"\1{REDACTED}@", text)
-    for shape in _SHAPES:
-        text = shape.sub(REDACTED, text)
-    return text
+    if "-----BEGIN" in text:
+        text = _PEM.sub(REDACTED, text)
+    return "\n".join(_scrub_line(line) for line in text.split("\n"))
+
+
+def _scrub_line(line: str) -> str:
+    """No other shape runs over the end of a line, and most lines hold no hint of one."""
+    small = line.lower()
+    for hints, shape, instead in _SHAPES:
+        if any(hint in small for hint in hints):
+            line = shape.sub(instead, line)
+    return line

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 from runs.kernel.errors import DeclarationError, LoopError
 from runs.kernel.jsonable import JSONValue
 from runs.kernel.outcomes import Outcome
+from runs.kernel.sources import code_digest
 
 Needs = Mapping[str, Outcome]
 Data = Mapping[str, Any]
@@ -64,9 +65,14 @@ class Condition:
                 return _invert(self.parts[0](ctx, last))
             case "code":
                 assert self.check is not None
-                return as_result(self.check(ctx, last), label=str(self.shape["label"]))
+                call = getattr(ctx, "call", _plainly)
+                return as_result(call(self.check, ctx, last), label=str(self.shape["label"]))
             case _:
                 return evaluate(self.shape, getattr(ctx, "needs", None) or {})
+
+
+def _plainly(check: Callable[..., Any], *given: Any) -> Any:
+    return check(*given)
 
 
 ConditionInput = Condition | Callable[[Any, Outcome | None], Any] | list[Any]
@@ -159,9 +165,25 @@ def failed(name: str) -> Condition:
     return _named("failed", name)
 
 
+def _group_label(op: str, parts: tuple[Condition, ...]) -> str:
+    inner = (label for part in parts for label in labels_of(part.shape))
+    return f"{_GROUPS[op]}({', '.join(inner)})"
+
+
+def labels_of(shape: Data) -> list[str]:
+    """One label per condition; what must all hold is listed one by one (runs.md R105)."""
+    if shape["op"] == "all":
+        return [label for part in shape["parts"] for label in labels_of(part)]
+    return [str(shape.get("label") or "check")]
+
+
 def _group(op: str, inputs: tuple[Any, ...]) -> Condition:
     parts = tuple(to_condition(item) for item in inputs)
-    shape = {"op": op, "parts": [dict(part.shape) for part in parts], "label": _GROUPS[op]}
+    shape = {
+        "op": op,
+        "parts": [dict(part.shape) for part in parts],
+        "label": _group_label(op, parts),
+    }
     return Condition(shape, parts=parts)
 
 
@@ -178,7 +200,7 @@ def any_of(*inputs: Any) -> Condition:
 def not_(item: Any) -> Condition:
     """Met when the input is not."""
     part = to_condition(item)
-    label = f"not {part.shape.get('label', 'check')}"
+    label = f"not {' and '.join(labels_of(part.shape))}"
     return Condition({"op": "not", "parts": [dict(part.shape)], "label": label}, parts=(part,))
 
 
@@ -188,8 +210,6 @@ never: Final = Condition({"op": "never", "label": "never"})
 
 def predicate(fn: Callable[[Any, Outcome | None], Any], reason: str = "predicate") -> Condition:
     """The author's own check `(ctx, last) -> bool`, run by a worker."""
-    from runs.kernel.sources import code_digest
-
     return Condition({"op": "code", "label": reason, "code": code_digest(fn)}, check=fn)
 
 
@@ -200,17 +220,14 @@ def to_condition(item: Any, combine: Literal["all", "any"] = "all") -> Condition
     if isinstance(item, list | tuple):
         return all_of(*item) if combine == "all" else any_of(*item)
     if callable(item):
-        return predicate(item, getattr(item, "__name__", "check").strip("<>"))
+        name = getattr(item, "__name__", "")
+        return predicate(item, name if name.isidentifier() else "check")
     raise DeclarationError(f"{item!r} is no condition: give a condition, a function or a list.")
 
 
 def describe_conditions(item: Any) -> list[str]:
     """One label per condition of the input, in order (runs.md R105)."""
-    if item is None:
-        return []
-    if isinstance(item, list | tuple):
-        return [label for part in item for label in describe_conditions(part)]
-    return [str(to_condition(item).shape.get("label") or "check")]
+    return [] if item is None else labels_of(to_condition(item).shape)
 
 
 def required_names(shape: Data) -> list[tuple[str, str]]:

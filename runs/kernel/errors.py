@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Final
 
@@ -60,6 +61,9 @@ class LoopError(Exception):
         if cause is not None:
             self.__cause__ = cause
 
+    def __reduce__(self) -> tuple[Callable[[dict[str, Any]], LoopError], tuple[dict[str, Any]]]:
+        return (_from_json, (self.to_json(),))
+
     def _default_retryable(self) -> bool:
         if self.code == ErrorCode.QUOTA:
             return self.retry_after_ms is not None or self.reset_at is not None
@@ -91,6 +95,19 @@ class DeclarationError(LoopError, TypeError):
 
     def __init__(self, message: str, **more: Any) -> None:
         super().__init__("CONFIG", message, **more)
+
+
+def _from_json(wire: dict[str, Any]) -> LoopError:
+    return LoopError(
+        wire["code"],
+        wire["message"],
+        phase=wire.get("phase"),
+        path=wire.get("path"),
+        iteration=wire.get("iteration"),
+        retryable=wire["retryable"],
+        retry_after_ms=wire.get("retryAfterMs"),
+        reset_at=wire.get("resetAt"),
+    )
 
 
 def as_loop_error(

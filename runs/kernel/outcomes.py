@@ -4,51 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, Self, cast
+from typing import Any, Final, Literal, cast
 
 from runs.kernel.errors import LoopError
+from runs.kernel.findings import Finding
 from runs.kernel.jsonable import JSONValue, snapshot
+
+__all__ = [
+    "EXIT_PAUSED",
+    "Finding",
+    "Outcome",
+    "Revision",
+    "Status",
+    "exit_code_for",
+    "failing",
+    "kickback",
+    "passing",
+    "revision_request",
+]
 
 Status = Literal["pass", "fail", "aborted", "exhausted", "paused"]
 STATUSES: Final = ("pass", "fail", "aborted", "exhausted", "paused")
-SEVERITIES: Final = ("block", "should-fix", "nice-to-have", "approve")
+# An outcome is repeated inside the outcomes of the graphs around it; this leaves them room.
+MAX_OUTCOME_DEPTH: Final = 128
 EXIT_PAUSED: Final = 75
 _EXIT_CODES: Final = {"pass": 0, "fail": 1, "exhausted": 2, "aborted": 130, "paused": EXIT_PAUSED}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing a reviewer, a command or a person found (runs.md R16)."""
-
-    evidence: str
-    severity: str = "block"
-    reviewer: str | None = None
-    decision: str | None = None
-    scope: str | None = None
-    recommendation: str | None = None
-    id: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.severity not in SEVERITIES:
-            raise ValueError(f"severity {self.severity!r} is none of {', '.join(SEVERITIES)}.")
-
-    def to_json(self) -> dict[str, JSONValue]:
-        wire: dict[str, JSONValue] = {"evidence": self.evidence, "severity": self.severity}
-        for name in ("reviewer", "decision", "scope", "recommendation", "id"):
-            if (value := getattr(self, name)) is not None:
-                wire[name] = value
-        return wire
-
-    @classmethod
-    def from_json(cls, wire: Mapping[str, Any] | Finding) -> Finding:
-        if isinstance(wire, Finding):
-            return wire
-        known = ("reviewer", "decision", "scope", "recommendation", "id")
-        return cls(
-            evidence=str(wire["evidence"]),
-            severity=wire.get("severity") or "block",
-            **{name: wire[name] for name in known if wire.get(name) is not None},
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +51,10 @@ class Revision:
         return wire
 
     @classmethod
-    def from_json(cls, wire: Mapping[str, Any]) -> Self:
+    def from_json(cls, wire: Mapping[str, Any] | Revision) -> Revision:
+        """Read the wire form; a revision stays as it is."""
+        if isinstance(wire, Revision):
+            return wire
         return cls(
             target=wire.get("target"),
             reason=wire.get("reason", ""),
@@ -92,6 +75,7 @@ class Outcome:
     confidence: float | None = None
     late: bool = False
     error: Mapping[str, JSONValue] | None = None
+    """The JSON form of a LoopError; the error itself may be given and is turned into it."""
     revision: Revision | None = None
     open_findings: tuple[Finding, ...] = ()
     discarded: tuple[JSONValue, ...] = ()
@@ -101,6 +85,12 @@ class Outcome:
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
             raise ValueError(f"status {self.status!r} is none of {', '.join(STATUSES)}.")
+        if self.summary is not None and not isinstance(self.summary, str):
+            raise TypeError(f"the summary of an outcome is text, not {self.summary!r}.")
+        if self.confidence is not None and not _is_fraction(self.confidence):
+            raise ValueError(f"confidence {self.confidence!r} is no number from 0 to 1.")
+        if isinstance(self.error, LoopError):
+            object.__setattr__(self, "error", self.error.to_json())
 
     @property
     def passed(self) -> bool:
@@ -156,10 +146,16 @@ class Outcome:
 
     def frozen(self) -> Outcome:
         """The same outcome with its JSON parts copied and checked (raises JsonValueError)."""
-        return Outcome.from_json(cast("Mapping[str, Any]", snapshot(self.to_json())))
+        wire = snapshot(self.to_json(), max_depth=MAX_OUTCOME_DEPTH)
+        return Outcome.from_json(cast("Mapping[str, Any]", wire))
+
+
+def _is_fraction(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def passing(summary: str | None = None, data: JSONValue = None) -> Outcome:
+    """A pass with these words."""
     return Outcome(status="pass", summary=summary, data=data)
 
 
@@ -169,9 +165,9 @@ def failing(error: LoopError, summary: str | None = None) -> Outcome:
 
 
 def revision_request(
-    *,
     target: str | None = None,
     reason: str | None = None,
+    *,
     findings: Iterable[Finding | Mapping[str, Any]] | None = None,
     rerun: str | None = None,
     source: str | None = None,

@@ -9,13 +9,17 @@ from typing import Final
 from runs.kernel.jsonable import JSONValue
 
 REDACTED: Final = "[redacted]"
+# Every pattern is bounded or anchored: the time stays linear on text of any length.
 _SHAPES: Final = (
-    re.compile(r"\bsk-[A-Za-z0-9_-]{8,}"),
-    re.compile(r"\b[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})+"),
+    re.compile(r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{8,}"),
     re.compile(
-        r"\b(?:token|secret|password|api[ _-]?key|authorization|bearer)\b\s*[=:]\s*"
-        r"(?:bearer\s+)?[^\s,;\"']+",
+        r"(?:token|secret|passw(?:or)?d|passphrase|api[ _-]?key|authorization|bearer)"
+        r"[\"']?[ \t]{0,8}[=:][ \t]{0,8}(?:(?:bearer|basic|token)[ \t]{1,8})?"
+        r"(?:\"[^\"\n]{1,256}\"|'[^'\n]{1,256}'|[^\s,;\"']+)",
         re.IGNORECASE,
+    ),
+    re.compile(
+        r"(?<![\w.+-])[A-Za-z0-9][\w.+-]{0,63}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}"
     ),
 )
 

@@ -14,7 +14,7 @@ from runs.kernel.approvals import (
 from runs.kernel.errors import DeclarationError, LoopError
 from runs.kernel.gate import CallbackRequest
 from runs.kernel.graph import AskShape, LeafShape
-from runs.kernel.jsonable import JSONValue
+from runs.kernel.jsonable import JSONValue, JsonValueError, snapshot
 from runs.kernel.outcomes import Outcome, failing
 from runs.kernel.sources import code_digest
 from runs.shapes.job import Asking, Job, Leaf
@@ -47,6 +47,8 @@ def approval(
         raise DeclarationError("approval() needs a label and a question.")
     if on_answer not in ("resume", "hold"):
         raise DeclarationError('on_answer is "resume" or "hold".')
+    if answer is not None and not callable(answer):
+        raise DeclarationError(f"the answer of approval({label!r}) is no function of the request.")
     routing: dict[str, Any] = {}
     if audience:
         routing["audience"] = {key: list(names) for key, names in audience.items()}
@@ -57,14 +59,15 @@ def approval(
     if on_answer != "resume":
         routing["onAnswer"] = on_answer
     computed = callable(input)
+    has_input = input is not _UNSET and not computed
     ask = AskShape(
         question=question,
         target=target,
-        input=None if input is _UNSET or computed else input,
-        has_input=input is not _UNSET and not computed,
+        input=_json(label, "input", input) if has_input else None,
+        has_input=has_input,
         per_attempt=per_attempt,
-        presentation=presentation or {},
-        routing=routing,
+        presentation=_json(label, "presentation", presentation or {}),
+        routing=_json(label, "routing", routing),
     )
     parts = [code_digest(part) for part in (input if computed else None, answer) if part]
     shape = LeafShape(
@@ -78,6 +81,14 @@ def approval(
     )
     subject = input if computed else None
     return Leaf(shape, lambda ctx: _decide(ctx, shape, subject, answer))
+
+
+def _json(label: str, part: str, value: Any) -> Any:
+    """The value frozen, so that what is asked is what was declared."""
+    try:
+        return snapshot(value)
+    except JsonValueError as error:
+        raise DeclarationError(f"the {part} of approval({label!r}) is no JSON: {error}") from error
 
 
 def _decide(
@@ -96,11 +107,16 @@ def _decide(
         leaf.label, leaf.ask, subject=about, attempt=attempt, params=ctx.params
     )
     given = _answered(ctx, request)
-    if given is None and answer is not None:
-        given = _answer_here(ctx, leaf, request, answer)
-        if isinstance(given, Outcome):
-            return given
-    if given is None:
+    if given is not None:
+        # The answer stands; another question of this gate that is still open is over (D8).
+        ctx.callbacks.post(request)
+        ctx.asked(request)
+    elif answer is not None:
+        made = _answer_here(ctx, leaf, request, answer)
+        if isinstance(made, Outcome):
+            return made
+        given = made
+    else:
         return Asking(request=request, routing={})
     return approval_outcome(given, question=request.decision_text, target=leaf.ask.target)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 from runs.kernel.conditions import Condition, required_names, to_condition
 from runs.kernel.errors import DeclarationError
 from runs.kernel.graph import GraphShape, Limits, NodeShape, PausePolicy
 from runs.shapes.job import Graph, Job, to_job
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +70,7 @@ def dag(
         raise DeclarationError('pause_policy is "continue" or "stop".')
     read = {key: _node(name, key, value) for key, value in dict(nodes).items()}
     jobs = {key: to_job(node.job) for key, node in read.items()}
-    whens = {
-        key: to_condition(node.when) for key, node in read.items() if node.when is not None
-    }
+    whens = {key: to_condition(node.when) for key, node in read.items() if node.when is not None}
     shape = GraphShape(
         name=name,
         nodes=tuple(
@@ -95,6 +95,8 @@ def pipeline(name: str, stages: Iterable[Any], **options: Any) -> Job:
     before: str | None = None
     for given in stages:
         stage = given if isinstance(given, PipelineStage) else _stage(name, given)
+        if not isinstance(stage.name, str) or not stage.name:
+            raise DeclarationError(f"pipeline {name!r} has a stage without a name.")
         if stage.name in nodes:
             raise DeclarationError(f"pipeline {name!r} has two stages named {stage.name!r}.")
         values = {item.name: getattr(stage, item.name) for item in fields(stage)}
@@ -143,27 +145,30 @@ def _stage(name: str, given: Any) -> PipelineStage:
     return _from_mapping(PipelineStage, f"a stage of pipeline {name!r}", given)
 
 
-def _from_mapping(kind: type[Any], what: str, given: Mapping[str, Any]) -> Any:
-    known = {item.name for item in fields(kind)}
+def _from_mapping(kind: type[T], what: str, given: Mapping[str, Any]) -> T:
+    known = {item.name for item in fields(cast("Any", kind))}
     unknown = sorted(set(given) - known)
     if unknown:
         raise DeclarationError(f"{what} has unknown keys: {', '.join(map(str, unknown))}.")
-    if "job" not in given or ("name" in known and "name" not in given):
-        raise DeclarationError(f"{what} needs a name and a job.")
+    for key in ("name", "job"):
+        if key in known and key not in given:
+            raise DeclarationError(f"{what} has no {key}.")
     return kind(**given)
 
 
 def _shape(
     graph: str, name: str, node: Node, job: Job, when: Condition | None, isolation: str | None
 ) -> NodeShape:
+    where = f"node {name!r} of graph {graph!r}"
     if not isinstance(node.retry_safe, bool):
-        raise DeclarationError(f"retry_safe of node {name!r} in graph {graph!r} is no bool.")
-    back = node.accepts_kickback_to
-    if isinstance(back, str) or not all(isinstance(target, str) for target in back):
-        raise DeclarationError(
-            f"accepts_kickback_to of node {name!r} in graph {graph!r} is no list of names."
-        )
-    needs = (node.needs,) if isinstance(node.needs, str) else tuple(node.needs)
+        raise DeclarationError(f"retry_safe of {where} is no bool.")
+    for key in ("desc", "gate", "file"):
+        if not isinstance(getattr(node, key), str | None):
+            raise DeclarationError(f"{key} of {where} is no text.")
+    for key in ("timeout_ms", "timeout_grace_ms"):
+        if getattr(node, key) is not None and not _is_count(getattr(node, key)):
+            raise DeclarationError(f"{key} of {where} is no count of 0 or more.")
+    needs = (node.needs,) if isinstance(node.needs, str) else _names(node.needs, "needs", where)
     return NodeShape(
         name=name,
         job=job.shape,
@@ -171,7 +176,7 @@ def _shape(
         when=None if when is None else dict(when.shape),
         optional=bool(node.optional),
         isolate=isolation == "worktree" if node.isolate is None else bool(node.isolate),
-        accepts_kickback_to=tuple(back),
+        accepts_kickback_to=_names(node.accepts_kickback_to, "accepts_kickback_to", where),
         retry_safe=node.retry_safe,
         timeout_ms=node.timeout_ms,
         timeout_grace_ms=node.timeout_grace_ms,
@@ -179,6 +184,12 @@ def _shape(
         gate=node.gate,
         file=node.file,
     )
+
+
+def _names(given: Any, key: str, where: str) -> tuple[str, ...]:
+    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
+        raise DeclarationError(f"{key} of {where} is no list of names.")
+    return tuple(dict.fromkeys(given))
 
 
 def _concurrency(graph: str, given: int | None) -> int | None:
@@ -193,7 +204,7 @@ def _is_count(value: Any) -> bool:
 
 def _limits(graph: str, given: Any, nodes: Mapping[str, Node]) -> Limits:
     if given is None or _is_count(given):
-        return given  # type: ignore[no-any-return]  # narrowed by _is_count
+        return cast("int | None", given)
     if not isinstance(given, Mapping):
         raise DeclarationError(
             f"max_kickbacks of graph {graph!r} is a count of 0 or more, or a mapping of counts."

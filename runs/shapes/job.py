@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runs.kernel.conditions import Condition
-from runs.kernel.errors import DeclarationError
+from runs.kernel.errors import DeclarationError, LoopError
 from runs.kernel.gate import CallbackRequest
 from runs.kernel.graph import GraphShape, LeafShape, Shape
-from runs.kernel.outcomes import Outcome
+from runs.kernel.outcomes import Outcome, failing, passing
+from runs.kernel.redact import redact
 from runs.kernel.sources import code_digest
 
 
@@ -64,7 +65,7 @@ def to_job(given: Any) -> Job:
         return given
     if callable(given):
         inner = getattr(given, "__obversa_job__", None)
-        name = getattr(given, "__name__", type(given).__name__).strip("<>")
+        name = str(getattr(given, "__name__", type(given).__name__)).strip("<>")
         if isinstance(inner, Job) and isinstance(inner.shape, LeafShape):
             return Leaf(inner.shape, given)
         return Leaf(LeafShape(kind="job", label=name, code=code_digest(given)), given, False)
@@ -97,9 +98,6 @@ def job_at_graph(job: Job, path: tuple[str, ...]) -> Graph | None:
 
 def outcome_of(label: str, value: Any) -> Outcome:
     """What a function returned as an outcome: nothing, a line, or an outcome (runs.md R32, R33)."""
-    from runs.kernel.errors import LoopError
-    from runs.kernel.outcomes import failing, passing
-
     if value is None:
         return passing(label)
     if isinstance(value, str):
@@ -111,5 +109,6 @@ def outcome_of(label: str, value: Any) -> Outcome:
             return Outcome.from_json(value)
         except (ValueError, KeyError, TypeError, AttributeError):
             pass
-    text = f"the function of {label!r} returned {type(value).__name__} {value!r:.200}, no outcome."
-    return failing(LoopError("VALIDATION", text, phase="body"))
+    shown = f"{type(value).__name__} {repr(value)[:200]}"
+    text = f"the function of {label!r} returned {shown}, which is no outcome."
+    return failing(LoopError("VALIDATION", redact(text), phase="body"))

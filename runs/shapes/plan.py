@@ -1,10 +1,11 @@
-"""Reading a job's declared shape: meta, a printed plan, assertions for tests (runs.md section 10)."""
+"""Reading a job's declared shape: meta, a printed plan, assertions (runs.md section 10)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from runs.kernel.conditions import labels_of
 from runs.kernel.errors import DeclarationError
 from runs.kernel.graph import LeafShape, NodeShape, Shape
 from runs.shapes.job import Job, Leaf
@@ -52,17 +53,11 @@ def _node_meta(node: NodeShape) -> Meta:
             meta[key] = value
     meta |= {"isolate": node.isolate, "optional": node.optional}
     if node.when is not None:
-        meta["when"] = _labels(node.when)
+        meta["when"] = labels_of(node.when)
     if node.accepts_kickback_to:
         meta["acceptsKickbackTo"] = list(node.accepts_kickback_to)
     meta["job"] = _meta(node.job)
     return meta
-
-
-def _labels(when: Mapping[str, Any]) -> list[str]:
-    if when["op"] == "all":
-        return [label for part in when["parts"] for label in _labels(part)]
-    return [str(when.get("label") or "check")]
 
 
 def render_plan(meta: Meta | Any | None, indent: str = "") -> list[str]:
@@ -153,5 +148,3 @@ def _assert_field(at: str, key: str, expected: Any, node: Meta) -> None:
 def _equal(at: str, expected: Any, actual: Any) -> None:
     if expected != actual:
         raise AssertionError(f"{at}: expected {expected!r}, found {actual!r}")
-
-

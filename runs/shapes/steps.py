@@ -12,6 +12,7 @@ from runs.kernel.errors import DeclarationError
 from runs.kernel.graph import LeafShape
 from runs.kernel.jsonable import digest_hex
 from runs.kernel.outcomes import Finding, Outcome, revision_request
+from runs.kernel.redact import redact
 from runs.kernel.sources import code_digest
 from runs.shapes.job import Job, Leaf, outcome_of
 
@@ -28,6 +29,8 @@ def fn_job(label: str, fn: Callable[[Any], Any], *, retry_safe: bool = False) ->
     _need_label(label)
     if not callable(fn):
         raise DeclarationError(f"fn_job({label!r}) takes a function of ctx.")
+    if not isinstance(retry_safe, bool):
+        raise DeclarationError(f"retry_safe of fn_job({label!r}) is no bool.")
     shape = LeafShape(kind="fn", label=label, retry_safe=retry_safe, code=code_digest(fn))
     return Leaf(shape, lambda ctx: outcome_of(label, ctx.call(fn)))
 
@@ -62,7 +65,7 @@ def command_job(
     check = command_succeeds(
         argv[0], argv[1:], cwd=cwd, timeout_ms=timeout_ms, env=env, capture_output=capture
     )
-    extra: dict[str, Any] = {"command": list(argv)}
+    extra: dict[str, Any] = {"command": [redact(part) for part in argv]}
     if target is not None:
         extra["target"] = target
     code = digest_hex(dict(check.shape))
@@ -84,6 +87,8 @@ def command_succeeds(
     """Met on exit 0 within the time limit; never raises (runs.md R53-R59)."""
     argv = parse_command([command, *args])
     limit = COMMAND_TIMEOUT_MS if timeout_ms is None else timeout_ms
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit <= 0:
+        raise DeclarationError(f"timeout_ms of the command {argv[0]!r} is no count of 1 or more.")
     identity = {
         "name": "command_succeeds",
         "argv": list(argv),
@@ -93,7 +98,7 @@ def command_succeeds(
         "capture": capture_output,
     }
 
-    def check(ctx: Any, last: Outcome | None) -> ConditionResult:
+    def check(ctx: Any, _last: Outcome | None) -> ConditionResult:
         result: ConditionResult = ctx.run_command(
             argv, cwd=cwd, timeout_ms=limit, env=dict(env or {}), capture_output=capture_output
         )
@@ -105,9 +110,7 @@ def command_succeeds(
 
 def _checked(ctx: Any, label: str, check: Condition, target: str | None) -> Outcome:
     result = check(ctx, ctx.last_outcome)
-    ctx.emit(
-        "condition:result", label=label, iteration=ctx.iteration, result=result.to_json()
-    )
+    ctx.emit("condition:result", label=label, iteration=ctx.iteration, result=result.to_json())
     more: dict[str, Any] = {
         "confidence": result.confidence,
         "data": result.output,

@@ -10,8 +10,8 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
-from runs.embedded import EmbeddedWorker
 from obversa_site.serving import first_administrator, link_for, serve
+from runs.embedded import EmbeddedWorker
 
 
 class Command(BaseCommand):
@@ -52,7 +52,7 @@ class Command(BaseCommand):
 def _address(host: str, port: int) -> str:
     if settings.OBVERSA_BASE_URL_GIVEN:
         return str(settings.OBVERSA_BASE_URL)
-    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104  only compared
     return f"http://{shown}:{port}"
 
 

@@ -33,7 +33,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--wait",
             action="store_true",
-            help="stay until it ends or waits; exit 0 pass, 1 fail, 2 exhausted, 75 waits, 130 cancelled",
+            help="stay until it ends or waits: 0 pass, 1 fail, 2 exhausted, 75 waits, 130 aborted",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -47,9 +47,7 @@ class Command(BaseCommand):
             raise CommandError("--params: give a JSON object.")
         registry.refresh()
         try:
-            run = services.start_run(
-                options["workflow"], params, actor="system", surface="command"
-            )
+            run = services.start_run(options["workflow"], params, actor="system", surface="command")
         except RunsError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(str(run.pk))

@@ -1,0 +1,42 @@
+"""The socket of the run page: a bell, a reading of the record, and fragments."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qs
+
+from channels.generic.websocket import AsyncWebsocketConsumer
+
+from runs import access
+from runs.feeds import feeds
+from runs.principals import Principal
+from runs.threads import in_thread
+
+
+class RunConsumer(AsyncWebsocketConsumer):
+    """Sends what happened after the event the page already shows; takes nothing."""
+
+    _feed: Any = None
+
+    async def connect(self) -> None:
+        run_id = self.scope["url_route"]["kwargs"]["pk"]
+        if not await in_thread(_may_see, self.scope, run_id):
+            await self.close(code=4404)
+            return
+        await self.accept()
+        query = parse_qs(self.scope.get("query_string", b"").decode("latin-1"))
+        after = query.get("after", ["0"])[-1]
+        self._feed = feeds.of(run_id)
+        await self._feed.join(self, int(after) if after.isdigit() and len(after) < 16 else 0)
+
+    async def disconnect(self, code: int) -> None:
+        if self._feed is not None:
+            self._feed.leave(self)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """Answers come as POSTs; a socket only listens."""
+
+
+def _may_see(scope: dict[str, Any], run_id: Any) -> bool:
+    who = Principal.for_user(scope["user"])
+    return access.visible_runs(who).filter(pk=run_id).exists()

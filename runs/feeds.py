@@ -1,0 +1,126 @@
+"""One tail per run and process: it reads the record once, however many pages watch."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import Any, Final, Protocol
+from uuid import UUID
+
+from runs import fragments, live, queries
+from runs.bells import listening
+from runs.models import Run
+from runs.threads import in_thread
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS: Final = 2.0
+BATCH: Final = 500
+
+
+class Watcher(Protocol):
+    """A socket that shows the run."""
+
+    async def send(self, text_data: str) -> None: ...
+
+
+class Feed:
+    """The live tail of one run."""
+
+    def __init__(self, run_id: UUID, registry: Feeds) -> None:
+        self._run_id = run_id
+        self._registry = registry
+        self._watchers: dict[Any, None] = {}
+        self._seq = 0
+        self._known: dict[str, str] = {}
+        self._lock = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+
+    async def join(self, watcher: Watcher, after: int) -> None:
+        """Bring the watcher to where the tail is, then keep it there: nothing missed or doubled."""
+        async with self._lock:
+            if self._task is None:
+                self._seq = await in_thread(self._head)
+                self._task = asyncio.create_task(self._tail())
+            while after < self._seq:
+                text, reached = await in_thread(self._catch_up, after, self._seq)
+                if text:
+                    await watcher.send(text_data=text)
+                after = max(reached, after + 1)
+            self._watchers[watcher] = None
+
+    def leave(self, watcher: Watcher) -> None:
+        self._watchers.pop(watcher, None)
+        if not self._watchers and self._task is not None:
+            self._task.cancel()
+            self._task = None
+            self._registry.drop(self._run_id, self)
+
+    async def _tail(self) -> None:
+        async with listening(live.run_topic(self._run_id)) as bell:
+            while True:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(bell.wait(), LOOK_SECONDS)
+                bell.clear()
+                try:
+                    await self._advance()
+                except Exception:
+                    logger.exception("feed could not read run=%s", self._run_id)
+
+    async def _advance(self) -> None:
+        async with self._lock:
+            text, seq = await in_thread(self._read)
+            self._seq = seq
+            if text:
+                await self._send(text)
+
+    async def _send(self, text: str) -> None:
+        watchers = list(self._watchers)
+        results = await asyncio.gather(
+            *(watcher.send(text_data=text) for watcher in watchers), return_exceptions=True
+        )
+        for watcher, result in zip(watchers, results, strict=True):
+            if isinstance(result, Exception):
+                self._watchers.pop(watcher, None)
+
+    # --- in a thread -----------------------------------------------------------------------------
+
+    def _head(self) -> int:
+        return Run.objects.values_list("last_seq", flat=True).get(pk=self._run_id)
+
+    def _read(self) -> tuple[str, int]:
+        events = queries.events_after(self._run_id, self._seq, BATCH)
+        if not events:
+            return "", self._seq
+        run = Run.objects.get(pk=self._run_id)
+        return fragments.frame(run, events, self._known), events[-1].seq
+
+    def _catch_up(self, after: int, until: int) -> tuple[str, int]:
+        events = queries.events_after(self._run_id, after, min(BATCH, until - after))
+        if not events:
+            return "", until
+        run = Run.objects.get(pk=self._run_id)
+        return fragments.frame(run, events, {}), events[-1].seq
+
+
+class Feeds:
+    """The feeds of this process."""
+
+    def __init__(self) -> None:
+        self._feeds: dict[tuple[int, UUID], Feed] = {}
+
+    def of(self, run_id: UUID) -> Feed:
+        """The feed of a run in the running loop."""
+        key = (id(asyncio.get_running_loop()), run_id)
+        if key not in self._feeds:
+            self._feeds[key] = Feed(run_id, self)
+        return self._feeds[key]
+
+    def drop(self, run_id: UUID, feed: Feed) -> None:
+        for key, known in list(self._feeds.items()):
+            if known is feed:
+                del self._feeds[key]
+
+
+feeds: Final = Feeds()

@@ -1,0 +1,142 @@
+"""The parts of the run page, for the page itself and for the frames that keep it live."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from typing import Any
+
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import timezone
+
+from runs import access, queries, words
+from runs.actors import actor_label
+from runs.kernel.events import Event, EventKind, Path
+from runs.models import Run
+from runs.principals import Principal
+
+
+def fresh_key() -> str:
+    """A key that lets a form's second press find the run of the first."""
+    return secrets.token_urlsafe(16)
+
+
+def run_page(who: Principal, run: Run, before: int | None = None) -> dict[str, Any]:
+    """Everything templates/runs/run.html shows."""
+    page = run_parts(run)
+    events = (
+        queries.last_events(run)
+        if before is None
+        else queries.events_after(
+            run.pk, max(0, before - 1 - queries.EVENTS_SHOWN), min(before - 1, queries.EVENTS_SHOWN)
+        )
+    )
+    first = events[0].seq if events else 0
+    return page | {
+        "run": page["run"] | actions(who, run),
+        "ticks": queries.axis_ticks(run, timezone.now()),
+        "graph_json": queries.graph_of(run, page["steps"]),
+        "events": queries.event_views(events),
+        "earlier_url": f"{run.get_absolute_url()}?before={first}" if first > 1 else "",
+        "last_seq": run.last_seq,
+        "ws_url": f"/ws/runs/{run.pk}/" if before is None else "",
+    }
+
+
+def run_parts(run: Run, only: Iterable[Path] | None = None) -> dict[str, Any]:
+    """What changes while a run goes: its facts, what it waits for, its steps and files."""
+    waiting = queries.waiting_of(run)
+    return {
+        "run": _facts(run, len(waiting)),
+        "waiting": waiting,
+        "steps": queries.step_views(run, timezone.now(), only),
+        "artifacts": [view for _, view in queries.artifacts_of(run)],
+    }
+
+
+def _facts(run: Run, waiting: int) -> dict[str, Any]:
+    word = words.RUN_WORDS[run.status]
+    if run.status == Run.Status.WAITING and waiting:
+        word = f"waits for {waiting} {'answer' if waiting == 1 else 'answers'}"
+    if run.status == Run.Status.RUNNING and run.cancel_requested_at is not None:
+        word = "being cancelled"
+    outcome = run.outcome or {}
+    failed = run.status in (Run.Status.FAILED, Run.Status.EXHAUSTED)
+    return {
+        "id": str(run.pk),
+        "short": run.short,
+        "workflow": run.workflow or run.stream,
+        "title": run.title or run.workflow or f"Questions of {run.stream}",
+        "version": (run.definition_id or "")[:8],
+        "status": run.status,
+        "status_word": word,
+        "started_by": actor_label(run.started_by),
+        "created_at": run.created_at,
+        "started_at": run.started_at,
+        "ended_at": run.ended_at,
+        "elapsed": words.length(run.started_at, run.ended_at or timezone.now()),
+        "done": run.done_count,
+        "total": run.total_count,
+        "params_json": run.params,
+        "reason": run.held_reason or (str(outcome.get("summary") or "") if failed else ""),
+    }
+
+
+def actions(who: Principal, run: Run) -> dict[str, Any]:
+    """Which buttons this caller has on the run."""
+    mine = access.may_operate(who, run) and run.kind == Run.Kind.WORKFLOW
+    stoppable = not run.is_final and run.cancel_requested_at is None
+    return {
+        "can_cancel": mine and stoppable,
+        "can_resume": mine and run.status in (Run.Status.PAUSED, Run.Status.CANCELLED),
+        "can_rerun": False,
+        "cancel_url": reverse("runs:run-cancel", args=[run.pk]),
+        "resume_url": reverse("runs:run-resume", args=[run.pk]),
+    }
+
+
+def frame(run: Run, events: list[Event], known: dict[str, str]) -> str:
+    """The frame that brings a page from its last event to the end of `events`.
+
+    `known` holds the parts as the page has them; parts that did not change are left out, and the
+    rest are written back into it. Only the steps that the events touch are read.
+    """
+    parts = run_parts(run, _touched(events))
+    rows = "".join(
+        render_to_string("runs/_event.html", {"event": view})
+        for view in queries.event_views(events)
+    )
+    out = [_partial("run-events", "beforeend", rows)]
+    for name, template in (
+        ("run-status", "runs/_run_facts.html"),
+        ("run-waiting", "runs/_run_waiting.html"),
+        ("run-artifacts", "runs/_artifacts.html"),
+    ):
+        html = render_to_string(template, parts)
+        if known.get(name) != html:
+            known[name] = html
+            out.append(_partial(name, "outerHTML", html))
+    for step in parts["steps"]:
+        html = render_to_string("runs/_step.html", {"step": step})
+        out.append(_partial(f"step-{step.path_id}", "outerHTML", html))
+    return "".join(out)
+
+
+def _touched(events: list[Event]) -> set[Path]:
+    """The places whose rows the events can have changed, with the scopes around them."""
+    paths: set[Path] = set()
+    for event in events:
+        path = event.path
+        if event.kind == EventKind.NODE:
+            paths.add((*path, event.fields["node"]))
+        elif event.kind == EventKind.SEND_BACK:
+            names = [event.fields["from"], *event.fields.get("rerun", ())]
+            paths |= {(*path, name) for name in names}
+        elif len(path) % 2 == 0:
+            paths.add(path)
+    return paths
+
+
+def _partial(target: str, swap: str, html: str) -> str:
+    return f'<hx-partial hx-target="#{target}" hx-swap="{swap}">{html}</hx-partial>'

@@ -1,0 +1,171 @@
+"""The pages of runs and workflows: find, do one thing, show one template."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from runs import access, artifacts, fragments, queries, services
+from runs.errors import ParamsRefused, RunsError
+from runs.forms import SchemaForm
+from runs.principals import Principal
+
+
+def caller(request: HttpRequest) -> Principal:
+    """Say who sent this request."""
+    return Principal.for_user(request.user)
+
+
+@never_cache
+@login_required
+@require_GET
+def run_list(request: HttpRequest) -> HttpResponse:
+    """Show the runs this person may see, filtered by the address."""
+    given = {
+        key: request.GET.get(key, "").strip()[:200] for key in ("tab", "q", "workflow", "before")
+    }
+    tab = given["tab"] if given["tab"] in queries.TABS else "all"
+    rows, before = queries.run_rows(
+        caller(request), tab=tab, q=given["q"], workflow=given["workflow"], before=given["before"]
+    )
+    here = reverse("runs:run-list")
+    keep = {key: given[key] for key in ("q", "workflow") if given[key]}
+
+    def url(**changes: str) -> str:
+        query = {"tab": tab, **keep, **changes}
+        return f"{here}?{urlencode({key: value for key, value in query.items() if value})}"
+
+    filters = [
+        {"label": f"{key}: {given[key]}", "remove_url": url(**{key: ""})}
+        for key in keep
+        if key != "q"
+    ]
+    page = {
+        "rows": rows,
+        "tab": tab,
+        "q": given["q"],
+        "tabs": [
+            {"key": key, "label": label, "count": None, "url": url(tab=key), "active": key == tab}
+            for key, (label, _) in queries.TABS.items()
+        ],
+        "filters": filters,
+        "next_url": url(before=before) if before else None,
+        "list_url": here,
+        "workflows_url": reverse("runs:workflow-list"),
+    }
+    return render(request, "runs/run_list.html", page)
+
+
+@never_cache
+@login_required
+@require_GET
+def run(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Show one run, live."""
+    who = caller(request)
+    found = access.run_or_404(who, pk)
+    return render(request, "runs/run.html", fragments.run_page(who, found, _from(request)))
+
+
+def _from(request: HttpRequest) -> int | None:
+    """`?before=N` reads the record further back."""
+    text = request.GET.get("before", "")
+    return int(text) if text.isdigit() and len(text) < 16 else None
+
+
+@login_required
+@require_POST
+def cancel(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Stop a run."""
+    return _operate(request, pk, services.cancel_run, "The run is being cancelled.")
+
+
+@login_required
+@require_POST
+def resume(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Let a stopped run go on."""
+    return _operate(request, pk, services.resume_run, "The run goes on.")
+
+
+def _operate(request: HttpRequest, pk: UUID, service: Any, done: str) -> HttpResponse:
+    who = caller(request)
+    found = access.run_or_404(who, pk)
+    access.need_operate(who, found)
+    try:
+        service(found.pk, actor=who.actor, surface=who.surface)
+    except RunsError as refusal:
+        messages.error(request, str(refusal))
+    else:
+        messages.success(request, done)
+    return redirect(found)
+
+
+@login_required
+@require_GET
+def artifact(request: HttpRequest, pk: UUID, digest: str) -> FileResponse:
+    """The bytes as a download; never shown as a page of this site."""
+    found = access.run_or_404(caller(request), pk)
+    row = found.artifacts.filter(digest=digest).order_by("-seq").first()
+    if row is None:
+        raise Http404
+    try:
+        content = artifacts.open_bytes(digest)
+    except artifacts.ArtifactMissing as missing:
+        raise Http404 from missing
+    answer = FileResponse(content, as_attachment=True, filename=row.name)
+    answer["Content-Type"] = "application/octet-stream"
+    answer["X-Content-Type-Options"] = "nosniff"
+    return answer
+
+
+@never_cache
+@login_required
+@require_GET
+def workflow_list(request: HttpRequest) -> HttpResponse:
+    """Show what can be started here."""
+    page = {"workflows": queries.workflow_rows(caller(request))}
+    return render(request, "runs/workflows.html", page)
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def start(request: HttpRequest, name: str) -> HttpResponse:
+    """Show the form of a workflow, and start it."""
+    who = caller(request)
+    workflow = access.startable_or_404(who, name)
+    form = SchemaForm(workflow.params_schema, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            made = services.start_run(
+                workflow.name,
+                form.response(),
+                actor=who.actor,
+                surface=who.surface,
+                idempotency_key=request.POST.get("once", "")[:100],
+            )
+        except ParamsRefused as refusal:
+            form.add_faults(refusal.fields)
+        except RunsError as refusal:
+            form.add_error(None, str(refusal))
+        else:
+            return redirect(made)
+    page = {
+        "workflow": {
+            "name": workflow.name,
+            "title": workflow.title,
+            "description": workflow.description,
+            "start_url": reverse("runs:start", args=[workflow.name]),
+        },
+        "form": form,
+        "once": request.POST.get("once") or fragments.fresh_key(),
+    }
+    return render(request, "runs/start.html", page, status=422 if form.is_bound else 200)
