@@ -396,6 +396,7 @@ def workflow_rows(who: Principal) -> list[dict[str, Any]]:
 
 
 def is_id_prefix(text: str) -> bool:
+    """Tell whether the text may be the beginning of a run's id."""
     return 4 <= len(text) <= 36 and all(mark in "0123456789abcdef-" for mark in text.lower())
 
 

@@ -137,3 +137,14 @@ def advance(run_id: UUID) -> bool:
     if made:
         dispatch.send(made)
     return bool(made) or bool(turn.events)
+
+
+def rescue(run_id: UUID, *, actor: str, surface: str = "admin") -> bool:
+    """Look at one run anew on a person's word, and record that it was asked for."""
+    with record.turn(run_id, actor=actor, surface=surface) as turn:
+        turn.append(EventKind.RUN_SWEPT)
+    for pk in Attempt.objects.filter(
+        run_id=run_id, status=Attempt.Status.RUNNING, lease_until__lt=Now()
+    ).values_list("pk", flat=True):
+        lose(pk)
+    return advance(run_id)

@@ -139,6 +139,7 @@ _TOLD: Final[Mapping[str, Callable[[Facts, str], str]]] = {
     EventKind.RUN_END: _outcome,
     EventKind.RUN_CANCEL: _by,
     EventKind.RUN_RESUMED: _by,
+    EventKind.RUN_SWEPT: _by,
     EventKind.RUN_HELD: _reason,
     EventKind.GRAPH_START: lambda facts, actor: f"{len(facts['nodes'])} steps",
     EventKind.GRAPH_END: _outcome,

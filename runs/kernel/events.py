@@ -25,6 +25,7 @@ class EventKind(StrEnum):
     RUN_CANCEL = "run:cancel-requested"
     RUN_HELD = "run:held"
     RUN_RESUMED = "run:resumed"
+    RUN_SWEPT = "run:swept"
     GRAPH_ANCHOR = "workflow:start"
     GRAPH_START = "dag:start"
     NODE = "dag:node"
