@@ -49,7 +49,7 @@ _LOGIN_HEADER: Final = (
     r"(?i)(?<![A-Za-z0-9])(?:bearer|basic)[ \t]{1,8}"
     r"(?=[^\s]{0,64}[0-9])[A-Za-z0-9._~+/=-]{16,}"
 )
-_TOOL_TOKEN: Final = (
+_TOOL_KEY: Final = (
     r"(?<![A-Za-z0-9])(?:gh[opsur]_|github_pat_|glpat-|xox[abeoprs]-)[A-Za-z0-9_-]{10,}"
 )
 _ADDRESS: Final = (
@@ -64,7 +64,7 @@ _SHAPES: Final = tuple(
     for hints, pattern, instead in (
         (("://",), _URL_LOGIN, rf"\1{REDACTED}@"),
         (("sk-",), r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{8,}", REDACTED),
-        (("gh", "glpat-", "xox"), _TOOL_TOKEN, REDACTED),
+        (("gh", "glpat-", "xox"), _TOOL_KEY, REDACTED),
         (("akia", "asia"), r"(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])", REDACTED),
         (("eyj",), r"(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*", REDACTED),
         (("token", "secret", "passw", "passp", "key", "author", "bearer"), _ASSIGNED, REDACTED),
