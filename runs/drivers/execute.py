@@ -166,34 +166,36 @@ def position_of(shape: Shape, state: RunState, path: Path) -> Position:
     """Needs, review and place for the job whose slot stands at `path`."""
     found = Position()
     for end in range(2, len(path) + 1, 2):
-        found = _inside(found, shape, state, path[:end])
-        shape = _node_of(shape, path[:end]).job
+        graph, node = _graph_and_node(shape, path[:end])
+        found = _inside(found, graph, node, state, path[:end])
+        shape = node.job
     return found
 
 
-def _node_of(shape: Shape, path: Path) -> NodeShape:
-    if not isinstance(shape, GraphShape) or path[-2] != shape.name or path[-1] not in shape.by_name:
-        raise LoopError("CONFIG", f"the definition has no step at {'/'.join(path)}.")
-    return shape.by_name[path[-1]]
+def _graph_and_node(shape: Shape, path: Path) -> tuple[GraphShape, NodeShape]:
+    if isinstance(shape, GraphShape) and path[-2] == shape.name and path[-1] in shape.by_name:
+        return shape, shape.by_name[path[-1]]
+    raise LoopError("CONFIG", f"the definition has no step at {'/'.join(path)}.")
 
 
-def _inside(outer: Position, shape: Shape, state: RunState, path: Path) -> Position:
+def _inside(
+    outer: Position, graph: GraphShape, node: NodeShape, state: RunState, path: Path
+) -> Position:
     """The position of a node in the graph at `outer`; time limits and reviews reach inwards."""
-    node = _node_of(shape, path)
     scope = state.scopes[path[:-1]]
-    here = scope.nodes[path[-1]]
+    here = scope.nodes[node.name]
     # A review of a graph is answered by the first run of each of its steps (runs.md R8).
     review = outer.last_review if here.attempt == 1 else None
     grace = node.timeout_grace_ms
     return Position(
         needs=needs_of(scope, node),
         graph=GraphPosition(
-            dag=path[-2],
+            dag=graph.name,
             node=node.name,
             attempt=here.attempt,
             path=path,
             needs=node.needs,
-            dependents=_graph(shape).followers[node.name],
+            dependents=graph.followers[node.name],
             desc=node.desc,
             gate=node.gate,
         ),
@@ -201,8 +203,3 @@ def _inside(outer: Position, shape: Shape, state: RunState, path: Path) -> Posit
         timeout_ms=outer.timeout_ms if node.timeout_ms is None else node.timeout_ms,
         timeout_grace_ms=outer.timeout_grace_ms if grace is None else grace,
     )
-
-
-def _graph(shape: Shape) -> GraphShape:
-    assert isinstance(shape, GraphShape)
-    return shape

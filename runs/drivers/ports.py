@@ -32,7 +32,9 @@ class Callbacks(Protocol):
 class StepPort(Protocol):
     """Where a step's events and artifacts go."""
 
-    callbacks: Callbacks
+    @property
+    def callbacks(self) -> Callbacks:
+        """The questions of the run."""
 
     def emit(self, kind: str, path: EventPath, fields: dict[str, JSONValue]) -> None:
         """Record an event of the running step; refused silently once its lease is gone."""

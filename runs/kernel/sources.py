@@ -45,15 +45,24 @@ def _plain(value: Any) -> JSONValue:
 
 def _source(named: Any) -> str:
     code = getattr(named, "__code__", None)
+    if isinstance(code, CodeType):
+        return _source_of(code)
     try:
         lines, _ = inspect.findsource(named)
-        tree = _parsed("".join(lines))
-        found = _class_in(tree, named.__qualname__) if code is None else _function_in(tree, code)
+        found = _class_in(_parsed("".join(lines)), named.__qualname__)
     except (OSError, TypeError, SyntaxError):
         found = None
-    if found is not None:
-        return ast.dump(found, annotate_fields=False)
-    return _bytecode(code) if isinstance(code, CodeType) else ""
+    return "" if found is None else ast.dump(found, annotate_fields=False)
+
+
+@functools.lru_cache(maxsize=1024)
+def _source_of(code: CodeType) -> str:
+    try:
+        lines, _ = inspect.findsource(code)
+        found = _function_in(_parsed("".join(lines)), code)
+    except (OSError, SyntaxError):
+        found = None
+    return _bytecode(code) if found is None else ast.dump(found, annotate_fields=False)
 
 
 @functools.lru_cache(maxsize=64)

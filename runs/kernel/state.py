@@ -60,6 +60,7 @@ def _run_start(state: RunState, event: Event) -> RunState:
         session=session,
         params=event.fields.get("params") or {},
         shared=event.fields.get("state") or {},
+        resumed=_answered(state),
     )
     return put(begun, JOB, (), Slot())
 
@@ -86,7 +87,14 @@ def _reopen(state: RunState, session: int) -> RunState:
     root = state.slots[()]
     if not any(len(path) == 1 for path in state.scopes) and root.status == "ended":
         state = fresh_slot(state, ())
-    return replace(state, session=session, cancelled=False, held="", ended=None)
+    resumed = state.resumed | _answered(state)
+    return replace(state, session=session, cancelled=False, held="", ended=None, resumed=resumed)
+
+
+def _answered(state: RunState) -> frozenset[str]:
+    """The questions whose answers are there when somebody starts or resumes the run."""
+    requests = state.callbacks.requests.items()
+    return frozenset(request_id for request_id, held in requests if held.status == "answered")
 
 
 def _graph_start(state: RunState, event: Event) -> RunState:
@@ -247,18 +255,13 @@ def _withdrawn(state: RunState, event: Event) -> RunState:
 
 
 def _resumed(state: RunState, _event: Event) -> RunState:
-    answered = frozenset(
-        request_id
-        for request_id, held in state.callbacks.requests.items()
-        if held.status == "answered"
-    )
     for path, scope in state.scopes.items():
         for name in scope.names(scope.open):
             slot = state.slots.get((*path, name))
             # A step that paused without a question runs again when somebody resumes the run.
             if scope.nodes[name].status == "paused" and slot is not None and slot.status == "ended":
                 state = put_node(state, path, name, status="idle", outcome=None)
-    return replace(state, held="", resumed=state.resumed | answered)
+    return replace(state, held="", resumed=state.resumed | _answered(state))
 
 
 _HANDLERS: Final[Mapping[str, Callable[[RunState, Event], RunState]]] = {
