@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from whitenoise.responders import StaticFile
 
 
-class Files(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # no types
+class Files(CompressedManifestStaticFilesStorage):
     """Names with a fingerprint once the files were collected, plain names before that.
 
     So a fresh clone needs no build step, and a deployment that collects gets compressed files a
@@ -28,7 +28,7 @@ class Files(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # no t
         return stored
 
 
-class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # no types
+class StaticFiles(WhiteNoiseMiddleware):
     """WhiteNoise that answers with whole bodies.
 
     Under ASGI its file iterators would be read through at once anyway, with a warning for each.
