@@ -11,7 +11,11 @@ class GatesConfig(AppConfig):
 
     def ready(self) -> None:
         """Keep the gates' rows in step with every record, inside its transaction."""
+        from gates.access import runs_with_questions_for
         from gates.projector import project
         from runs import record
+        from runs.access import also_visible
 
         record.register_projector(project)
+        if runs_with_questions_for not in also_visible:
+            also_visible.append(runs_with_questions_for)

@@ -68,9 +68,7 @@ class Request(models.Model):
 
     class Meta:
         constraints: ClassVar = [
-            models.UniqueConstraint(
-                fields=["run", "request_id"], name="request_once_per_run"
-            ),
+            models.UniqueConstraint(fields=["run", "request_id"], name="request_once_per_run"),
             models.CheckConstraint(
                 condition=Q(status="claimed", claim_seq__isnull=False) & ~Q(holder="")
                 | (~Q(status="claimed") & Q(holder="", claim_seq__isnull=True)),
@@ -91,8 +89,16 @@ class Request(models.Model):
                 fields=["status", "-priority", "due_order", "created_at"], name="request_by_status"
             ),
             models.Index(fields=["holder", "status"], name="request_by_holder"),
-            models.Index(fields=["status", "-answered_at"], name="request_history"),
+            models.Index(
+                fields=["audience", "status", "-changed_at"], name="request_history_of_audience"
+            ),
+            models.Index(fields=["status", "-changed_at"], name="request_history"),
             models.Index(fields=["status", "asked_by"], name="request_by_asker"),
+            models.Index(
+                fields=["expires_at"],
+                condition=Q(status__in=["pending", "claimed"], expires_at__isnull=False),
+                name="request_expiring",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -124,9 +130,7 @@ class Response(models.Model):
     class Meta:
         ordering: ClassVar = ["seq"]
         constraints: ClassVar = [
-            models.UniqueConstraint(
-                fields=["request", "actor"], name="response_once_per_actor"
-            )
+            models.UniqueConstraint(fields=["request", "actor"], name="response_once_per_actor")
         ]
 
     def __str__(self) -> str:
@@ -165,5 +169,3 @@ class Team(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("gates:team", args=[self.group_id])
-
-

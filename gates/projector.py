@@ -1,9 +1,134 @@
-"""Keeps the rows of questions in step with the record."""
+"""Keeps the rows of questions in step with each turn, and makes them anew from the record."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import Q
+
+from gates.models import Request, Response
+from gates.projection import ROW_KINDS, RUN_KINDS, Projection, about, is_closed
+from runs import folding, record
+from runs.kernel import callbacks
+from runs.kernel.events import EventKind
+from runs.models import Event as EventRow
+from runs.models import Run
 from runs.record import Turn
+
+_FIELDS: Final = tuple(
+    field.attname for field in Request._meta.concrete_fields if not field.primary_key
+)
+
+
+class RowsDrifted(RuntimeError):
+    """A row is not what the record made it; `manage.py rebuild` repairs it."""
 
 
 def project(turn: Turn) -> None:
-    """Nothing yet."""
+    """Bring the run's requests and responses past the events of this turn."""
+    asked = {about(event) for event in turn.events if event.kind in ROW_KINDS}
+    run_wide = any(
+        event.kind in RUN_KINDS and not _is_first_start(turn, event.kind) for event in turn.events
+    )
+    if not asked and not run_wide:
+        return
+    wanted = Q(request_id__in=asked)
+    if run_wide:
+        wanted |= Q(status__in=[*Request.OPEN, Request.Status.CANCELLED])
+    rows = list(Request.objects.filter(wanted, run=turn.run))
+    before = {row.pk: _values(row) for row in rows}
+    projection = Projection(
+        turn.run, turn.before.callbacks, closed=is_closed(turn.before), rows=rows
+    )
+    for event in turn.events:
+        projection.apply(event)
+    if _write(projection, before):
+        turn.inbox_changed = True
+
+
+def _is_first_start(turn: Turn, kind: str) -> bool:
+    return kind == EventKind.RUN_START and not turn.before.started
+
+
+def _write(projection: Projection, before: dict[UUID, dict[str, Any]]) -> bool:
+    """Store what differs; each row moves from the status it was read with, or not at all."""
+    new = [row for row in projection.rows.values() if row.pk not in before]
+    Request.objects.bulk_create(new)
+    changed = False
+    for row in projection.rows.values():
+        old = before.get(row.pk)
+        differing = {} if old is None else _difference(old, row)
+        if old is None or not differing:
+            continue
+        changed = True
+        same = Request.objects.filter(pk=row.pk, status=old["status"], holder=old["holder"])
+        if not same.update(**differing):
+            raise RowsDrifted(f"{row.request_id} moved under its run. Run `manage.py rebuild`.")
+    Response.objects.bulk_create(projection.responses)
+    return changed or bool(new)
+
+
+def _values(row: Request) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in _FIELDS}
+
+
+def _difference(old: dict[str, Any], row: Request) -> dict[str, Any]:
+    now = _values(row)
+    return {name: now[name] for name in _FIELDS if now[name] != old[name]}
+
+
+def rebuild_requests(run: Run) -> int:
+    """Make the run's requests and responses anew from its record; returns how many rows were off.
+
+    Rows keep their primary keys, so links to a question survive.
+    """
+    with record.turn(run.pk, actor="system", surface="command") as turn:
+        projection = Projection(turn.run, callbacks.empty(), closed=False, rows=())
+        events = EventRow.objects.filter(run=turn.run, kind__in=[*ROW_KINDS, *RUN_KINDS])
+        for row in events.order_by("seq").iterator():
+            projection.apply(folding.to_event(row))
+        return _replace(turn.run, projection)
+
+
+def _replace(run: Run, projection: Projection) -> int:
+    kept = {row.request_id: row for row in Request.objects.filter(run=run)}
+    repaired = 0
+    for request_id, made in projection.rows.items():
+        old = kept.pop(request_id, None)
+        if old is None:
+            made.save(force_insert=True)
+            repaired += 1
+            continue
+        made.pk = old.pk
+        differing = _difference(_values(old), made)
+        if differing:
+            Request.objects.filter(pk=old.pk).update(**differing)
+            repaired += 1
+    repaired += len(kept)
+    Request.objects.filter(pk__in=[row.pk for row in kept.values()]).delete()
+    return repaired + _replace_responses(run, projection.responses)
+
+
+def _replace_responses(run: Run, made: Iterable[Response]) -> int:
+    kept = {(row.request_id, row.actor): row for row in Response.objects.filter(request__run=run)}
+    repaired = 0
+    for response in made:
+        response.request_id = response.request.pk
+        old = kept.pop((response.request_id, response.actor), None)
+        facts = {
+            "response": response.response,
+            "at": response.at,
+            "surface": response.surface,
+            "seq": response.seq,
+        }
+        if old is None:
+            response.save(force_insert=True)
+            repaired += 1
+        elif any(getattr(old, name) != value for name, value in facts.items()):
+            Response.objects.filter(pk=old.pk).update(**facts)
+            repaired += 1
+    repaired += len(kept)
+    Response.objects.filter(pk__in=[row.pk for row in kept.values()]).delete()
+    return repaired

@@ -1,0 +1,105 @@
+"""Who may see, answer and rescue questions: the only file that decides it."""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from gates.models import Request
+from gates.principals import Principal
+from runs.access import Forbidden, NotVisible
+from runs.audiences import audiences_with
+from runs.models import Run
+
+__all__ = [
+    "Forbidden",
+    "NotVisible",
+    "find",
+    "may_answer",
+    "may_operate",
+    "may_withdraw",
+    "need_scope",
+    "sees_all",
+    "visible_requests",
+    "why_not_answer",
+]
+
+_ANY_SCOPE: Final = ("read", "claim", "answer", "operate", "start")
+
+
+def sees_all(who: Principal) -> bool:
+    """People with the view permission, and keys that belong to nobody."""
+    return who.has_perm("gates.view_request") or bool(who.key_name and who.user is None)
+
+
+def visible_requests(who: Principal) -> QuerySet[Request]:
+    """The questions this caller may see, as one query: its own to answer, and those of its runs."""
+    if not any(who.has_scope(scope) for scope in _ANY_SCOPE):
+        return Request.objects.none()
+    if sees_all(who):
+        return Request.objects.all()
+    audiences = audiences_with(who.tokens)
+    return Request.objects.filter(
+        Q(audience__in=audiences)
+        | Q(asked_by=who.actor)
+        | Q(run__started_by=who.actor)
+        | Q(run__audience__in=audiences)
+    )
+
+
+def runs_with_questions_for(audiences: list[int]) -> Q:
+    """Whoever may answer a question of a workflow sees the run it belongs to."""
+    asked = Request.objects.filter(audience__in=audiences).values("run")
+    return Q(kind=Run.Kind.WORKFLOW, pk__in=asked)
+
+
+def find(who: Principal, pk: UUID) -> Request:
+    """The question, for somebody who may see it; NotVisible for everybody else."""
+    row = visible_requests(who).select_related("run").filter(pk=pk).first()
+    if row is None:
+        raise NotVisible(f"There is no question {pk} here.")
+    return row
+
+
+def may_answer(who: Principal, row: Request) -> bool:
+    """Claim, release and answer: the question's audience, and nobody for another reason."""
+    return not why_not_answer(who, row)
+
+
+def why_not_answer(who: Principal, row: Request, *scopes: str) -> str:
+    """What keeps this caller from answering, in words; empty when nothing does."""
+    if not any(who.has_scope(scope) for scope in scopes or ("answer",)):
+        return "The key has no scope for answering."
+    if row.audience_id not in audiences_with(who.tokens):
+        return "This question is for somebody else to answer."
+    if row.routing.get("excludeRequester") and _asked(who, row):
+        return "Whoever asked a question like this one cannot answer it."
+    return ""
+
+
+def may_operate(who: Principal) -> bool:
+    """Force release and withdraw; a person's key never exceeds the person."""
+    if who.key_name and who.user is None:
+        return who.has_scope("operate")
+    return who.has_scope("operate") and who.has_perm("gates.change_request")
+
+
+def may_withdraw(who: Principal, row: Request) -> bool:
+    """Operators, and an outside program the question that it asked itself."""
+    own = row.run.kind == Run.Kind.EXTERNAL and who.owns(row.asked_by)
+    return may_operate(who) or (own and who.has_scope("start"))
+
+
+def need_scope(who: Principal, scope: str) -> None:
+    """Raise Forbidden for a key that was made without this scope."""
+    if not who.has_scope(scope):
+        raise Forbidden(f"This needs the scope {scope}.")
+
+
+def _asked(who: Principal, row: Request) -> bool:
+    askers = {row.asked_by, row.run.started_by}
+    if who.user is not None and f"user:{who.user.pk}" in askers:
+        return True
+    return any(who.owns(asker) for asker in askers)

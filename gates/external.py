@@ -1,0 +1,173 @@
+"""Questions of outside programs: each stream is a run of its own, made on first use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from django.db import IntegrityError
+from django.utils import timezone
+
+from gates import access, columns
+from gates.errors import DefinitionRefused, SchemaRefused
+from gates.models import Request
+from gates.principals import Principal
+from gates.validation import SchemaFault, check_schema
+from runs import record
+from runs.audiences import AudienceRefused, audience_for, tokens_of
+from runs.kernel import callbacks
+from runs.kernel.events import EventKind
+from runs.kernel.gate import CallbackRequest, create_callback_gate
+from runs.kernel.jsonable import JsonValueError
+from runs.models import Run
+from runs.stored import append_all
+
+DEFINITION_FIELDS: Final = {
+    "gate_id": "gateId",
+    "gate_version": "gateVersion",
+    "decision_text": "decisionText",
+    "response_schema": "responseSchema",
+    "input": "input",
+    "presentation": "presentation",
+}
+ROUTING_FIELDS: Final = frozenset(
+    {"audience", "priority", "dueAt", "expiresAt", "kind", "excludeRequester"}
+)
+MAX_TEXT: Final = {"gateId": 500, "decisionText": 200_000}
+
+
+def post_request(
+    definition: Mapping[str, Any],
+    *,
+    principal: Principal,
+    stream: str,
+    routing: Mapping[str, Any] | None = None,
+) -> tuple[Request, bool]:
+    """Ask in the stream; the same open question again is the same row, and then nothing is new.
+
+    Another question of the same gate that is still open in the stream is superseded.
+    """
+    access.need_scope(principal, "start")
+    request = _request(definition)
+    routed = _routing(routing or {})
+    run = _stream(stream, principal)
+    with record.turn(run.pk, actor=principal.actor, surface=principal.surface) as turn:
+        events = callbacks.post(turn.state.callbacks, request)
+        append_all(turn, (), events)
+        created = any(event["kind"] == EventKind.REQUESTED for event in events)
+        if created:
+            facts = {"requestId": request.request_id, "purpose": "gate", **routed}
+            turn.append(EventKind.ROUTED, (), facts)
+    row = Request.objects.select_related("run").get(
+        run=run, request_id=columns.request_id(request.request_id)
+    )
+    return row, created
+
+
+def _request(definition: Mapping[str, Any]) -> CallbackRequest:
+    try:
+        request = create_callback_gate(definition)
+        check_schema(request.response_schema)
+    except JsonValueError:
+        raise
+    except SchemaFault as fault:
+        raise SchemaRefused(f"responseSchema: {fault}") from None
+    except (ValueError, TypeError) as error:
+        raise _refused(str(error)) from None
+    for name, limit in MAX_TEXT.items():
+        value = request.gate_id if name == "gateId" else request.decision_text
+        if len(value) > limit:
+            raise DefinitionRefused(name, f"{name} is longer than {limit} characters.")
+    return request
+
+
+def _refused(message: str) -> DefinitionRefused | SchemaRefused:
+    """The kernel's refusal with the field as it is written on the wire."""
+    for name, wire in DEFINITION_FIELDS.items():
+        if message.startswith((name, wire, f"'{name}'", f"'{wire}'")):
+            told = message.replace(name, wire)
+            is_schema = wire == "responseSchema" and not told.startswith(f"{wire} is missing")
+            return SchemaRefused(told) if is_schema else DefinitionRefused(wire, told)
+    return DefinitionRefused("", message)
+
+
+def _routing(given: Mapping[str, Any]) -> dict[str, Any]:
+    odd = sorted(set(given) - ROUTING_FIELDS)
+    if odd:
+        raise DefinitionRefused(odd[0], f"{odd[0]} is not a field of a question.")
+    routed: dict[str, Any] = {"audience": given.get("audience") or {}}
+    try:
+        tokens_of(routed["audience"])
+    except (AudienceRefused, AttributeError):
+        raise DefinitionRefused(
+            "audience", "audience holds lists of names under users, groups, permissions or keys."
+        ) from None
+    priority = given.get("priority", 0)
+    if columns.priority(priority) != priority or isinstance(priority, bool):
+        raise DefinitionRefused("priority", "priority is a whole number from -1000 to 1000.")
+    if priority:
+        routed["priority"] = priority
+    for name in ("dueAt", "expiresAt"):
+        if given.get(name) is not None:
+            routed[name] = _time(name, given[name])
+    if given.get("kind") is not None:
+        if given["kind"] not in (Request.Kind.GATE, Request.Kind.QUESTION):
+            raise DefinitionRefused("kind", "kind is gate or question.")
+        routed["kind"] = given["kind"]
+    if given.get("excludeRequester"):
+        routed["excludeRequester"] = True
+    return routed
+
+
+def _time(name: str, value: Any) -> str:
+    at: datetime | None = columns.time_of(value)
+    if at is None:
+        raise DefinitionRefused(name, f"{name} is a time with its zone: 2026-03-31T14:00:00Z.")
+    if name == "expiresAt" and at <= timezone.now():
+        raise DefinitionRefused(name, "expiresAt is over already.")
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _stream(stream: str, principal: Principal) -> Run:
+    """The run of the stream; it belongs to whoever asked in it first."""
+    if not isinstance(stream, str) or not stream.strip() or len(stream) > 200 or "\0" in stream:
+        raise DefinitionRefused("stream", "stream is a name of 1 to 200 characters.")
+    run = _known(stream) or _opened(stream, principal)
+    if not (principal.owns(run.started_by) or access.may_operate(principal)):
+        raise access.Forbidden(f"The stream {stream!r} belongs to somebody else.")
+    return run
+
+
+def _known(stream: str) -> Run | None:
+    return Run.objects.filter(kind=Run.Kind.EXTERNAL, stream=stream).first()
+
+
+def _opened(stream: str, principal: Principal) -> Run:
+    owner = principal.actor.partition("/")[0]
+    run = Run(
+        kind=Run.Kind.EXTERNAL,
+        stream=stream,
+        title=stream,
+        audience=audience_for(_only(principal)),
+        started_by=owner,
+    )
+    try:
+        with record.first_turn(run, actor=principal.actor, surface=principal.surface) as turn:
+            facts = {"runId": str(run.pk), "session": 1, "stream": stream}
+            turn.append(EventKind.RUN_START, (), facts)
+    except IntegrityError:
+        # Somebody opened it in the same moment; the constraint let one of us through.
+        won = _known(stream)
+        if won is None:
+            raise
+        return won
+    return run
+
+
+def _only(principal: Principal) -> dict[str, list[str]]:
+    """The stream as a whole is its owner's; each question in it names its own audience."""
+    if principal.key_name:
+        return {"keys": [principal.key_name]}
+    assert principal.user is not None
+    return {"users": [principal.user.get_username()]}

@@ -1,0 +1,197 @@
+"""Requests as a fold of the record: one event at a time, the same now and on a later rebuild."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from gates import columns
+from gates.models import Request, Response
+from runs.audiences import AudienceRefused, audience_for
+from runs.kernel import callbacks
+from runs.kernel.callbacks import CallbackState, CallbackStatus
+from runs.kernel.events import CALLBACK_KINDS, Event, EventKind
+from runs.kernel.jsonable import thaw
+from runs.kernel.state import RunState
+from runs.models import Run
+
+# An audience that cannot be read must not become everyone: those who repair things get it.
+_REPAIRERS: Final = {"permissions": ["gates.change_request"]}
+RUN_KINDS: Final = frozenset({EventKind.RUN_CANCEL, EventKind.RUN_END, EventKind.RUN_START})
+ROW_KINDS: Final = frozenset({*CALLBACK_KINDS, EventKind.ROUTED, EventKind.WITHDRAWN})
+
+
+def is_closed(state: RunState) -> bool:
+    """Whether a cancellation keeps the run's questions out of every inbox (design D5)."""
+    aborted = state.ended is not None and state.ended.status == "aborted"
+    return state.cancelled or aborted
+
+
+def about(event: Event) -> str:
+    """The column id of the request that the event happened to."""
+    request = event.fields.get("request")
+    given = request if isinstance(request, Mapping) else event.fields
+    return columns.request_id(given.get("requestId", ""))
+
+
+class Projection:
+    """The rows of one run while events are applied to them."""
+
+    def __init__(
+        self, run: Run, before: CallbackState, *, closed: bool, rows: Iterable[Request]
+    ) -> None:
+        self.run = run
+        self.closed = closed
+        self.rows = {row.request_id: row for row in rows}
+        self.responses: list[Response] = []
+        self._held = before
+        self._later: list[dict[str, Any]] = []
+
+    def apply(self, event: Event) -> None:
+        """Bring the rows past one event."""
+        at = columns.moment(event.ts)
+        if event.kind in RUN_KINDS:
+            self._run(event, at)
+        elif event.kind in ROW_KINDS:
+            self._row(event, at)
+        if event.kind in CALLBACK_KINDS:
+            self._later.append(event.callback_wire())
+
+    def _run(self, event: Event, at: datetime) -> None:
+        if event.kind == EventKind.RUN_START:
+            if self.closed:
+                self.closed = False
+                self._reopen(at)
+        elif event.kind == EventKind.RUN_CANCEL or event.fields["outcome"]["status"] == "aborted":
+            self.closed = True
+            for row in self.rows.values():
+                if row.is_open:
+                    _close(row, Request.Status.CANCELLED, at)
+
+    def _reopen(self, at: datetime) -> None:
+        """A resumed run gives its questions back as the record has them."""
+        self._held = callbacks.fold_all(self._held, self._later)
+        self._later.clear()
+        for request_id, held in self._held.requests.items():
+            row = self.rows.get(columns.request_id(request_id))
+            if row is None or row.status != Request.Status.CANCELLED or row.closed_reason:
+                continue
+            row.changed_at = at
+            row.status = Request.Status.PENDING
+            if held.status is CallbackStatus.CLAIMED:
+                row.status = Request.Status.CLAIMED
+                row.holder = columns.text(held.router_id, 200)
+                row.claim_seq = int(str(held.claim_token).rpartition("-")[2])
+
+    def _row(self, event: Event, at: datetime) -> None:
+        row = self.rows.get(about(event))
+        if event.kind == EventKind.REQUESTED:
+            self._requested(row, event, at)
+            return
+        if row is None or event.kind == EventKind.REJECTED:
+            return
+        match event.kind:
+            case EventKind.ROUTED:
+                self._routed(row, event, at)
+            case EventKind.CLAIMED:
+                row.status = Request.Status.CLAIMED
+                row.holder = columns.text(event.fields["routerId"], 200)
+                row.claim_seq = event.seq
+                row.claimed_at = row.changed_at = at
+            case EventKind.RELEASED:
+                _close(row, Request.Status.CANCELLED if self.closed else Request.Status.PENDING, at)
+                row.claimed_at = None
+            case EventKind.SUBMITTED:
+                self._submitted(row, event, at)
+            case EventKind.SUPERSEDED:
+                _close(row, Request.Status.SUPERSEDED, at)
+                row.superseded_by = columns.request_id(event.fields["supersededBy"])
+            case EventKind.WITHDRAWN:
+                expired = event.fields.get("expired") is True
+                _close(row, Request.Status.EXPIRED if expired else Request.Status.CANCELLED, at)
+                row.superseded_by = ""
+                row.closed_reason = columns.text(event.fields.get("reason") or "withdrawn")
+
+    def _requested(self, row: Request | None, event: Event, at: datetime) -> None:
+        if row is None:
+            wire = thaw(event.fields["request"])
+            row = Request(
+                run=self.run,
+                request_id=columns.request_id(wire["requestId"]),
+                gate_id=columns.gate_id(wire["gateId"]),
+                gate_version=wire["gateVersion"],
+                digest=wire["digest"],
+                decision_text=columns.text(wire["decisionText"]),
+                response_schema=wire["responseSchema"],
+                input=wire["input"],
+                presentation=wire["presentation"],
+                asked_seq=event.seq,
+                created_at=at,
+            )
+            self.rows[row.request_id] = row
+        row.status = Request.Status.CANCELLED if self.closed else Request.Status.PENDING
+        row.step_path = list(event.path)
+        row.asked_by = self._asker(event)
+        row.audience_id = self.run.audience_id
+        row.routing, row.kind, row.priority, row.on_answer = {}, Request.Kind.GATE, 0, "resume"
+        row.due_at = row.expires_at = row.claimed_at = None
+        row.due_order = columns.END_OF_TIME
+        row.superseded_by = row.closed_reason = ""
+        row.changed_at = at
+
+    def _asker(self, event: Event) -> str:
+        """An outside program asks for itself, a step for whoever started its run."""
+        if self.run.kind == Run.Kind.EXTERNAL:
+            return event.actor
+        return self.run.started_by
+
+    def _routed(self, row: Request, event: Event, at: datetime) -> None:
+        kept_for_its_run = row.status == Request.Status.CANCELLED and not row.closed_reason
+        if not (row.is_open or kept_for_its_run):
+            return
+        routing = thaw(event.fields)
+        row.routing = routing
+        row.step_path = list(event.path)
+        row.kind = columns.kind(routing)
+        row.priority = columns.priority(routing.get("priority"))
+        row.on_answer = "hold" if routing.get("onAnswer") == "hold" else "resume"
+        row.audience_id = self._audience(routing)
+        # The clock starts when the question is posted; putting it again does not wind it back.
+        row.due_at = row.due_at or columns.time_of(routing.get("dueAt"))
+        row.due_order = row.due_at or columns.END_OF_TIME
+        row.expires_at = row.expires_at or columns.time_of(routing.get("expiresAt"))
+        row.changed_at = at
+
+    def _audience(self, routing: Mapping[str, Any]) -> int:
+        if "audience" not in routing:
+            return self.run.audience_id
+        try:
+            return audience_for(routing["audience"]).pk
+        except (AudienceRefused, AttributeError):
+            return audience_for(_REPAIRERS).pk
+
+    def _submitted(self, row: Request, event: Event, at: datetime) -> None:
+        _close(row, Request.Status.ANSWERED, at)
+        # Code that answers inside a step has no actor of its own, but it has a router.
+        by = event.fields["routerId"] if event.actor == "system" else event.actor
+        row.answered_by = columns.text(by, 200)
+        row.answered_at = at
+        self.responses.append(
+            Response(
+                request=row,
+                actor=row.answered_by,
+                response=thaw(event.fields["response"]),
+                at=at,
+                surface=event.surface,
+                seq=event.seq,
+            )
+        )
+
+
+def _close(row: Request, status: str, at: datetime) -> None:
+    """Give the row another status; only a claimed one has a holder."""
+    row.status = status
+    row.holder = ""
+    row.claim_seq = None
+    row.changed_at = at

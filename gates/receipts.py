@@ -1,0 +1,48 @@
+"""What an answer led to: the run went on, will go on later, or waits for somebody to resume it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from gates.models import Request
+from runs.kernel.state import RunState
+from runs.models import Run
+
+Next = Literal["resumed", "recorded"] | dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """An answer as it was recorded."""
+
+    request_pk: UUID
+    response: Any
+    seq: int
+    at: datetime
+    actor: str
+    next: Next
+
+
+def next_of(row: Request, run: Run, state: RunState) -> Next:
+    """Which of the three happened (design D4): looked up in the state, not guessed.
+
+    The step that asked still waits on this very question, or it has gone on.
+    """
+    asker = state.slots.get(tuple(row.step_path))
+    if run.kind == Run.Kind.EXTERNAL or asker is None or not asker.request_id:
+        return "recorded"
+    waits = asker.status == "asking" and asker.request_id in (row.request_id, _true_id(row, state))
+    if not waits:
+        return "resumed"
+    if run.wake_at is not None and run.status == Run.Status.RETRY_PENDING:
+        return {"resumesAt": run.wake_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
+    return "recorded"
+
+
+def _true_id(row: Request, state: RunState) -> str:
+    """The id in the record, for the rare one that its column cannot hold as it is."""
+    tail = f"#{row.gate_version}#{row.digest}"
+    return next((name for name in state.callbacks.requests if name.endswith(tail)), "")
