@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from jsonschema.exceptions import ValidationError
 
@@ -33,7 +33,7 @@ def field_and_words(error: ValidationError) -> tuple[str, str]:
     words = _words(error)
     if error.validator == "required":
         wanted: Any = error.validator_value
-        missing = [name for name in wanted if name not in error.instance]
+        missing = [name for name in wanted if name not in cast("Any", error.instance)]
         # One error per missing name comes in; its own name stands in quotes at the front.
         named = [name for name in missing if error.message.startswith(repr(name))]
         path += (named or missing)[:1]

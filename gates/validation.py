@@ -32,6 +32,7 @@ MAX_FAULTS: Final = 20
 MAX_STEPS: Final = 200_000
 
 Fault = tuple[str, str]
+_NO_FORMATS: Final = FormatChecker(formats=())
 _steps: ContextVar[list[int] | None] = ContextVar("steps", default=None)
 
 _MAPS: Final = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")

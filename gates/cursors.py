@@ -1,0 +1,142 @@
+"""Keyset paging: where a list goes on, as an opaque text."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from gates.errors import CursorRefused
+from gates.models import Request
+from runs.kernel.jsonable import JsonValueError, canonical_json, parse_json
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A total order of requests; each key is (column, descending)."""
+
+    keys: tuple[tuple[str, bool], ...]
+
+    def names(self) -> list[str]:
+        """The keys as `order_by` takes them."""
+        return [f"-{name}" if down else name for name, down in self.keys]
+
+    def sorted(self, rows: Sequence[Request]) -> list[Request]:
+        """The rows in this order."""
+        ordered = list(rows)
+        for name, down in reversed(self.keys):
+            ordered.sort(key=lambda row: getattr(row, name), reverse=down)
+        return ordered
+
+    def after(self, cursor: str) -> Q:
+        """The rows that come after the cursor's."""
+        values = self._read(cursor)
+        first, down = self.keys[0]
+        later = Q()
+        same = Q()
+        for (name, descending), value in zip(self.keys, values, strict=True):
+            later |= same & Q(**{f"{name}__{'lt' if descending else 'gt'}": value})
+            same &= Q(**{name: value})
+        # Says nothing new, but lets an index begin at the right place.
+        return Q(**{f"{first}__{'lte' if down else 'gte'}": values[0]}) & later
+
+    def cursor(self, row: Request) -> str:
+        """Where the list goes on after this row."""
+        values = [_wire(getattr(row, name)) for name, _ in self.keys]
+        return base64.urlsafe_b64encode(canonical_json(values).encode()).decode().rstrip("=")
+
+    def _read(self, cursor: str) -> list[Any]:
+        try:
+            text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+            values = parse_json(text)
+            if not isinstance(values, list) or len(values) != len(self.keys):
+                raise ValueError(cursor)
+            return [_READ[name](value) for (name, _), value in zip(self.keys, values, strict=True)]
+        except (binascii.Error, JsonValueError, ValueError, TypeError):
+            raise CursorRefused("This cursor is not one that a list handed out.") from None
+
+
+def _wire(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value) if isinstance(value, UUID) else value
+
+
+def _number(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > 2**31 - 1:
+        raise ValueError(value)
+    return value
+
+
+def _time(value: Any) -> datetime:
+    at = datetime.fromisoformat(value)
+    if at.tzinfo is None:
+        raise ValueError(value)
+    return at
+
+
+_READ: Final[dict[str, Callable[[Any], Any]]] = {
+    "priority": _number,
+    "due_order": _time,
+    "created_at": _time,
+    "changed_at": _time,
+    "id": UUID,
+}
+# Urgent first, then what is due, then what has waited longest.
+URGENT_FIRST: Final = Order(
+    (("priority", True), ("due_order", False), ("created_at", False), ("id", False))
+)
+NEWEST_FIRST: Final = Order((("changed_at", True), ("id", True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some rows of a list, and the cursor for the rest."""
+
+    rows: list[Request]
+    next: str | None
+
+
+def page_of(
+    parts: Sequence[QuerySet[Request]], order: Order, cursor: str | None, limit: int
+) -> Page:
+    """The first rows of several disjoint lists merged in one order.
+
+    Each part is read through its own index and gives `limit + 1` rows at most, so the cost does
+    not grow with the table. All parts go into one statement.
+    """
+    limit = max(1, min(limit, 200))
+    after = order.after(cursor) if cursor else Q()
+    keys = _first_keys([part.filter(after) for part in parts], order, limit + 1)
+    found = Request.objects.select_related("run").filter(pk__in=keys)
+    rows = order.sorted(list(found))
+    more = len(rows) > limit
+    return Page(rows[:limit], order.cursor(rows[limit - 1]) if more else None)
+
+
+def _first_keys(parts: Sequence[QuerySet[Request]], order: Order, count: int) -> list[UUID]:
+    """The primary keys at the head of each part, found by one UNION ALL."""
+    from django.db import connection
+
+    columns = [name for name, _ in order.keys]
+    statements: list[str] = []
+    parameters: list[Any] = []
+    for number, part in enumerate(parts):
+        query = part.order_by(*order.names()).values_list(*columns)[:count]
+        sql, values = query.query.sql_with_params()
+        # A limit inside a compound needs a select of its own around it on SQLite.
+        statements.append(f"SELECT * FROM ({sql}) AS part_{number}")  # noqa: S608  no outside text
+        parameters += values
+    if not statements:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(" UNION ALL ".join(statements), parameters)
+        heads = cursor.fetchall()
+    at = columns.index("id")
+    return [key if isinstance(key, UUID) else UUID(str(key)) for key in (row[at] for row in heads)]
