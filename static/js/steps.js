@@ -1,0 +1,159 @@
+// The list of steps: bars on one time axis that grows, scopes that fold, arcs for what was sent back.
+import { each, element } from "./dom.js";
+import { length, serverNow } from "./countdown.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+const MOVING = new Set(["running", "waiting", "queued", "retry_pending"]);
+const folded = new Set();
+
+const time = (text) => (text ? Date.parse(text) : NaN);
+const rows = () => [...document.querySelectorAll("#run-steps > [data-step]")];
+const isGoing = () => {
+  const facts = document.querySelector("#run-status");
+  return facts?.dataset.started && !facts.dataset.ended;
+};
+
+function drawBars() {
+  const steps = rows();
+  const now = serverNow();
+  const starts = steps.map((row) => time(row.dataset.started)).filter(Number.isFinite);
+  if (!starts.length) return;
+  const first = Math.min(...starts);
+  const ends = steps.map((row) => time(row.dataset.ended) || (row.dataset.started ? now : NaN)).filter(Number.isFinite);
+  const last = Math.max(first + 1000, ...ends);
+  const percent = (at) => ((at - first) / (last - first)) * 100;
+
+  for (const row of steps) {
+    const bar = row.querySelector(".step-bar");
+    const start = time(row.dataset.started);
+    if (!bar || !Number.isFinite(start)) continue;
+    const end = time(row.dataset.ended) || now;
+    const rect = bar.querySelector("rect") ?? bar.appendChild(made("rect", { class: "step-rect", y: 1, height: 8, rx: 2 }));
+    const width = Math.max(percent(end) - percent(start), 0.4);
+    rect.setAttribute("x", `${Math.min(percent(start), 99.6).toFixed(2)}%`);
+    rect.setAttribute("width", `${width.toFixed(2)}%`);
+    if (!row.dataset.ended && MOVING.has(row.dataset.status)) row.querySelector(".step-time").textContent = length(now - start);
+  }
+  drawAxis(last - first);
+}
+
+function drawAxis(total) {
+  const svg = document.querySelector("[data-axis] svg");
+  if (!svg) return;
+  const labels = [0, 0.5, 1].map((part) => ({ part, text: part ? length(total * part) : "0" }));
+  svg.replaceChildren(
+    ...labels.map(({ part, text }) => {
+      const label = made("text", { x: `${part * 100}%`, y: 11, "text-anchor": part === 0 ? "start" : part === 1 ? "end" : "middle" });
+      label.textContent = text;
+      return label;
+    }),
+  );
+}
+
+function made(tag, attributes) {
+  const node = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  return node;
+}
+
+function isBelow(row, scope) {
+  let at = row;
+  while ((at = at && parentOf(at))) if (at.dataset.step === scope) return true;
+  return false;
+}
+
+function parentOf(row) {
+  const depth = Number(row.dataset.depth);
+  let before = row.previousElementSibling;
+  while (before && !(before.dataset.step && Number(before.dataset.depth) < depth)) before = before.previousElementSibling;
+  return before;
+}
+
+function fold() {
+  for (const row of rows()) {
+    row.hidden = [...folded].some((scope) => isBelow(row, scope));
+    const button = row.querySelector(".step-fold");
+    button?.setAttribute("aria-expanded", String(!folded.has(row.dataset.step)));
+  }
+  drawArcs();
+}
+
+function giveFolds() {
+  for (const row of rows()) {
+    const next = row.nextElementSibling;
+    if (!next?.dataset.step || Number(next.dataset.depth) <= Number(row.dataset.depth) || row.querySelector(":scope > .step-fold")) continue;
+    const button = element("button", { type: "button", class: "step-fold", "aria-expanded": "true", "aria-label": `Steps inside ${row.querySelector(".step-label").textContent}` });
+    button.addEventListener("click", () => {
+      const scope = row.dataset.step;
+      if (!folded.delete(scope)) folded.add(scope);
+      fold();
+    });
+    row.prepend(button);
+  }
+}
+
+function drawArcs() {
+  const list = document.querySelector("#run-steps");
+  if (!list) return;
+  list.querySelector(":scope > .arcs")?.remove();
+  const backs = rows().filter((row) => row.dataset.sentBackTo && !row.hidden);
+  if (!backs.length) return;
+  const top = list.getBoundingClientRect().top;
+  const middle = (row) => {
+    const box = row.querySelector("summary").getBoundingClientRect();
+    return box.top + box.height / 2 - top;
+  };
+  const holder = element("li", { class: "arcs", role: "presentation", "aria-hidden": "true" });
+  const svg = made("svg", { width: "100%", height: "100%" });
+  const right = Math.min(26, list.querySelector("[data-step]").getBoundingClientRect().left - list.getBoundingClientRect().left - 2);
+  for (const row of backs) {
+    const target = document.getElementById(`step-${row.dataset.sentBackTo}`);
+    if (!target || target.hidden) continue;
+    const from = middle(row);
+    const to = middle(target);
+    const reach = Math.max(2, right - 8 - Math.min(14, Math.abs(from - to) / 12));
+    svg.append(
+      made("path", { d: `M${right} ${from} C${reach} ${from} ${reach} ${to} ${right - 2} ${to}`, fill: "none", stroke: "currentColor", "stroke-width": 1.5 }),
+      made("path", { d: `M${right - 5} ${to - 4} L${right} ${to} L${right - 5} ${to + 4}`, fill: "none", stroke: "currentColor", "stroke-width": 1.5 }),
+    );
+  }
+  holder.append(svg);
+  list.append(holder);
+}
+
+function draw() {
+  giveFolds();
+  drawBars();
+  fold();
+}
+
+each("[data-steps]", (list) => {
+  draw();
+  list.addEventListener("toggle", drawArcs, true);
+});
+document.addEventListener("htmx:after:swap", () => {
+  if (document.querySelector("[data-steps]")) draw();
+});
+window.addEventListener("resize", drawArcs);
+setInterval(() => {
+  if (isGoing()) drawBars();
+}, 1000);
+
+/** Open a step in the list and bring it into view. */
+export function showStep(id) {
+  const row = document.getElementById(`step-${id}`);
+  if (!row) return;
+  for (let at = parentOf(row); at; at = parentOf(at)) folded.delete(at.dataset.step);
+  fold();
+  row.querySelector("details").open = true;
+  row.scrollIntoView({ block: "center" });
+  row.querySelector("summary").focus({ preventScroll: true });
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest?.('a[href^="#step-"]');
+  if (!link) return;
+  event.preventDefault();
+  showStep(link.hash.slice("#step-".length));
+});
+if (location.hash.startsWith("#step-")) showStep(location.hash.slice("#step-".length));
