@@ -4,6 +4,7 @@ import { refresh } from "./refresh.js";
 
 let caughtUpAfter = null;
 let marker = null;
+let lastStatus = document.querySelector("#run-status")?.dataset.status;
 
 /** Look over one swap before it happens. */
 export function prepare(task) {
@@ -36,6 +37,7 @@ export function prepare(task) {
 
 function holdsWriting(target) {
   if (isTyping(document.activeElement) && target.contains(document.activeElement)) return true;
+  if (target.querySelector("[data-confirm-step]:not([hidden])")) return true;
   return [...target.querySelectorAll("form[data-answer] :is(textarea, input:not([type=hidden]))")].some((input) =>
     ["radio", "checkbox"].includes(input.type) ? input.checked !== input.defaultChecked : input.value !== input.defaultValue,
   );
@@ -54,6 +56,12 @@ export function markCaughtUp(seq) {
 export function settleEvents() {
   const list = document.querySelector("#run-events");
   if (!list) return;
+  const status = document.querySelector("#run-status")?.dataset.status;
+  if (status !== lastStatus) {
+    // Which buttons a person has follows from the state; they come with the page, not the socket.
+    lastStatus = status;
+    refresh();
+  }
   const rows = [...list.querySelectorAll(":scope > [data-seq]")];
   const seq = (row) => Number(row.dataset.seq);
   if (rows.some((row, at) => at && seq(row) < seq(rows[at - 1]))) {

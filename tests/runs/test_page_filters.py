@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 from django.utils import timezone
 
 from runs.templatetags import pages
+
+if TYPE_CHECKING:
+    from runs.kernel.jsonable import JSONValue
 
 
 @pytest.mark.parametrize(
@@ -41,7 +45,8 @@ def test_a_key_named_items_stays_a_key() -> None:
 
 
 def test_json_kinds_tell_true_from_one_and_long_text_from_short() -> None:
-    kinds = [pages.json_kind(value) for value in (None, True, 1, 0.5, "a", "a\nb", {}, [])]
+    values: list[JSONValue] = [None, True, 1, 0.5, "a", "a\nb", {}, []]
+    kinds = [pages.json_kind(value) for value in values]
     assert kinds == ["null", "boolean", "number", "number", "string", "long", "object", "array"]
 
 
