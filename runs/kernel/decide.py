@@ -75,6 +75,7 @@ class Decision:
         self.now = now
         self.attended = attended
         self.events: list[Event] = []
+        self.questions_changed = False
 
     def record(self, kind: str, path: Path, **fields: Any) -> None:
         self.events.append(Event(kind, path, fields, ts=self.now))
@@ -116,7 +117,7 @@ class Decision:
             case "queued" if self.state.cancelled:
                 return Outcome(status="aborted", summary="cancelled before it started")
             case "queued" if not leaf.by_worker:
-                return self._extend(asking.ask(self.state, place, self.now))
+                return self._asks(place)
             case "asking":
                 return self._asking(slot, place, room=room)
             case "lost" if self.state.cancelled:
@@ -124,12 +125,22 @@ class Decision:
             case "lost" if place.can_repeat:
                 return self._extend([asking.again(path, slot, self.now)])
             case "lost":
-                return self._extend(asking.ask_what_became(self.state, place, slot, self.now))
+                return self._asks(place)
             case "ended":
                 assert slot.outcome is not None
                 return slot.outcome
             case _:
                 return BUSY
+
+    def _asks(self, place: Place) -> str:
+        """Put a question: one at a time, for each is posted against what was posted before."""
+        if self.questions_changed:
+            return BUSY
+        self.questions_changed = True
+        slot = self.state.slots[place.path]
+        if slot.status == "lost":
+            return self._extend(asking.ask_what_became(self.state, place, slot, self.now))
+        return self._extend(asking.ask(self.state, place, self.now))
 
     def _asking(self, slot: Slot, place: Place, *, room: bool) -> Progress:
         if self.state.cancelled:
@@ -171,8 +182,11 @@ class Decision:
         if self.state.cancelled:
             return self._close(graph, path, scope)
         if not (waiting and graph.pause_policy == "stop"):
+            if self.questions_changed:
+                return BUSY
             self.events += sendbacks.handle(self.state, graph, path, scope, self.now)
             if len(self.events) > before:
+                self.questions_changed = True
                 return BUSY
         if waiting or (not room and not stopping and self._could_start(graph, scope)):
             return WAITING

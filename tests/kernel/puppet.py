@@ -1,0 +1,149 @@
+"""A driver without threads or clock: a test says what happens next, the kernel what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runs.kernel import callbacks
+from runs.kernel.commands import StartStep, commands
+from runs.kernel.decide import decide
+from runs.kernel.events import Event, EventKind, Path
+from runs.kernel.graph import GraphShape, Shape
+from runs.kernel.outcomes import Outcome
+from runs.kernel.places import shape_at
+from runs.kernel.slots import WHEN, RunState
+from runs.kernel.state import reduce
+
+
+class Puppet:
+    """One run, moved by hand. Every settling checks what must always hold."""
+
+    def __init__(
+        self, shape: Shape, *, attended: bool = True, params: Mapping[str, Any] | None = None
+    ) -> None:
+        self.shape = shape
+        self.attended = attended
+        self.now = 1_000
+        self.state = RunState()
+        self.events: list[Event] = []
+        self.due: dict[tuple[str, Path], int] = {}
+        self.append(EventKind.RUN_START, (), session=1, params=dict(params or {}))
+        self.settle()
+
+    def append(self, kind: str, path: Path = (), **fields: Any) -> None:
+        event = Event(kind, path, fields, seq=len(self.events) + 1, ts=self.now)
+        self.state = reduce(self.state, event)
+        self.events.append(event)
+
+    def settle(self) -> None:
+        before = self.state
+        while events := self._decided():
+            for event in events:
+                self.append(event.kind, event.path, **event.fields)
+            self._check_slots()
+        for command in commands(self.shape, before, self.state):
+            if isinstance(command, StartStep):
+                self.due[command.task, command.path] = command.number
+            else:
+                assert self.due.pop((command.task, command.path)) == command.number
+
+    def _decided(self) -> list[Event]:
+        first = decide(self.shape, self.state, self.now, attended=self.attended)
+        assert decide(self.shape, self.state, self.now, attended=self.attended) == first
+        return first
+
+    def _check_slots(self) -> None:
+        for path, scope in self.state.scopes.items():
+            graph = shape_at(self.shape, path[:-1])
+            assert isinstance(graph, GraphShape)
+            working = [n for n in scope.nodes.values() if n.status in ("active", "checking")]
+            assert scope.ended is not None or len(working) <= graph.slots
+
+    # --- what a test may let happen --------------------------------------------------------------
+
+    def starts(self, *path: str) -> None:
+        self.append(EventKind.JOB_START, path, label="x")
+        self.settle()
+
+    def ends(self, *path: str, outcome: Outcome | str = "pass") -> None:
+        """The step at the path starts and ends."""
+        ended = Outcome(status=outcome) if isinstance(outcome, str) else outcome  # type: ignore[arg-type]  # a test's own word
+        assert ("job", path) in self.due, f"{path} is not due: {list(self.due)}"
+        del self.due["job", path]
+        if self.state.slots[path].status == "queued":
+            self.append(EventKind.JOB_START, path, label="x")
+        self.now += 10
+        self.append(EventKind.JOB_END, path, label="x", outcome=ended.to_json())
+        self.settle()
+
+    def loses(self, *path: str) -> None:
+        """The worker at the path is never heard of again."""
+        del self.due["job", path]
+        self.append(EventKind.JOB_START, path, label="x")
+        self.append(EventKind.STEP_LOST, path, number=self.state.slots[path].number)
+        self.settle()
+
+    def checks(self, *path: str, met: bool) -> None:
+        """A `when` written as code gives its verdict."""
+        del self.due[WHEN, path]
+        result = {"met": met, "reason": "because"}
+        self.append(EventKind.CONDITION, path, label=WHEN, iteration=0, result=result)
+        self.settle()
+
+    def cancels(self) -> None:
+        self.append(EventKind.RUN_CANCEL, (), reason="cancelled")
+        self.settle()
+
+    def answers(self, response: Mapping[str, Any], request_id: str = "") -> None:
+        """Somebody claims and answers the question, or the only one that is out."""
+        if not request_id:
+            (request_id,) = self.pending
+        held = self.state.callbacks.requests[request_id]
+        _, claimed = callbacks.claim(self.state.callbacks, request_id, "ada", "token")
+        self._posted(claimed)
+        _, answered = callbacks.submit(
+            self.state.callbacks,
+            request_id,
+            claim_token="token",
+            router_id="ada",
+            request_digest=held.request.digest,
+            response=response,
+        )
+        self._posted(answered)
+        self.settle()
+
+    def _posted(self, wires: list[callbacks.WireEvent]) -> None:
+        for wire in wires:
+            fields = {key: value for key, value in wire.items() if key != "kind"}
+            self.append(str(wire["kind"]), (), **fields)
+
+    # --- what a test looks at --------------------------------------------------------------------
+
+    @property
+    def pending(self) -> list[str]:
+        return [request.request_id for request in self.state.callbacks.pending()]
+
+    @property
+    def outcome(self) -> Outcome:
+        assert self.state.ended is not None
+        return self.state.ended
+
+    def ready(self) -> list[str]:
+        """The last names of what workers have been given and not finished."""
+        return sorted(path[-1] for task, path in self.due if task == "job")
+
+    def node(self, *path: str) -> Any:
+        return self.state.scopes[path[:-1]].nodes[path[-1]]
+
+    def kinds(self, kind: str) -> list[Event]:
+        return [event for event in self.events if event.kind == kind]
+
+    def phases(self, node: str) -> list[str]:
+        """What became of a node: `start`, `skip`, or the status it was done with."""
+        found = []
+        for event in self.kinds(EventKind.NODE):
+            if event.fields["node"] == node:
+                done = event.fields["phase"] == "done"
+                found.append(event.fields["outcome"]["status"] if done else event.fields["phase"])
+        return found

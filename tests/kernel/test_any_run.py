@@ -1,0 +1,180 @@
+"""What holds for every graph, every outcome and every order in which things happen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runs.kernel.events import Event, EventKind, Path
+from runs.kernel.graph import GraphShape, LeafShape, shape_from_json, shape_identity
+from runs.kernel.jsonable import canonical_json, parse_json
+from runs.kernel.outcomes import Outcome, kickback
+from runs.kernel.places import shape_at
+from runs.kernel.slots import WHEN
+from runs.kernel.state import fold
+from tests.kernel.puppet import Puppet
+from tests.kernel.shapes import graphs
+
+STEPS = 400
+ANSWERS = [{"approved": True}, {"approved": False}, {"approved": False, "note": "not yet"}]
+RECONCILED = [{"action": "finished"}, {"action": "run-again"}, {"action": "fail"}]
+
+
+def _outcome(draw: Any, shape: GraphShape, path: Path) -> Outcome:
+    owner = shape_at(shape, path[:-2])
+    assert isinstance(owner, GraphShape)
+    back = owner.by_name[path[-1]].accepts_kickback_to
+    kind = draw(st.sampled_from(["pass", "pass", "fail", "exhausted", "back", "stray", "warn"]))
+    if kind == "back" and back:
+        return kickback(draw(st.sampled_from(back)), "once more")
+    if kind == "warn" and back:
+        return kickback(draw(st.sampled_from(back)), "once more", status="pass")
+    if kind == "stray":
+        return kickback("nowhere", "lost")
+    return Outcome(status=kind if kind in ("fail", "exhausted") else "pass", summary=kind)
+
+
+def _move(puppet: Puppet, shape: GraphShape, data: st.DataObject, *, cancel: bool) -> bool:
+    """Let one possible thing happen; False when nothing can."""
+    moves: list[tuple[str, Any]] = [(task, path) for task, path in puppet.due]
+    moves += [("answer", request_id) for request_id in puppet.pending]
+    if not moves:
+        return False
+    if cancel and data.draw(st.integers(0, 9)) == 0:
+        puppet.cancels()
+        return True
+    what, where = data.draw(st.sampled_from(moves))
+    if what == "answer":
+        reconciles = where.startswith("reconcile:")
+        puppet.answers(data.draw(st.sampled_from(RECONCILED if reconciles else ANSWERS)), where)
+    elif what == WHEN:
+        puppet.checks(*where, met=data.draw(st.booleans()))
+    elif data.draw(st.integers(0, 9)) == 0:
+        puppet.loses(*where)
+    else:
+        puppet.ends(*where, outcome=_outcome(data.draw, shape, where))
+    return True
+
+
+def _run(shape: GraphShape, data: st.DataObject, *, cancel: bool = False) -> Puppet:
+    puppet = Puppet(shape)
+    for _ in range(STEPS):
+        may_cancel = cancel and not puppet.state.cancelled
+        if puppet.state.ended is not None or not _move(puppet, shape, data, cancel=may_cancel):
+            break
+    return puppet
+
+
+@given(graphs(), st.data())
+def test_a_run_ends_once_nothing_is_left_to_happen(shape: GraphShape, data: st.DataObject) -> None:
+    puppet = _run(shape, data)
+
+    assert puppet.state.ended is not None
+    assert puppet.events[-1].kind == EventKind.RUN_END
+    assert len(puppet.kinds(EventKind.RUN_END)) == 1
+    assert puppet.due == {}
+
+
+@given(graphs(), st.data())
+def test_a_cancelled_run_ends_aborted_as_soon_as_its_steps_have(
+    shape: GraphShape, data: st.DataObject
+) -> None:
+    puppet = _run(shape, data, cancel=True)
+
+    assert puppet.state.ended is not None
+    if puppet.state.cancelled:
+        assert puppet.outcome.status == "aborted"
+
+
+@given(graphs(), st.data())
+def test_every_attempt_has_one_final_event(shape: GraphShape, data: st.DataObject) -> None:
+    puppet = _run(shape, data)
+
+    final, paused, replaced = _finals(puppet.events)
+    for key, count in final.items():
+        assert count == 1 + replaced[key], key
+    for key in paused:
+        path, invocation, name, attempt = key
+        assert final[key] or (path, invocation, name, attempt + 1) in final | paused
+
+
+def _finals(events: list[Event]) -> tuple[Counter[Any], Counter[Any], Counter[Any]]:
+    """Per attempt: final events, pauses, and failures put in the place of a stray send-back."""
+    final: Counter[Any] = Counter()
+    paused: Counter[Any] = Counter()
+    replaced: Counter[Any] = Counter()
+    begun: Counter[Path] = Counter()
+    attempts: dict[Any, int] = {}
+    for event in events:
+        if event.kind == EventKind.GRAPH_START:
+            begun[event.path] += 1
+        elif event.kind == EventKind.NODE and event.fields["phase"] != "start":
+            at = (event.path, begun[event.path], event.fields["node"])
+            attempts[at] = event.fields["attempt"]
+            waits = event.fields["outcome"]["status"] == "paused"
+            (paused if waits else final)[*at, event.fields["attempt"]] += 1
+        elif event.kind == EventKind.SEND_BACK and "limit" not in event.fields:
+            at = (event.path, begun[event.path], event.fields["from"])
+            replaced[*at, attempts[at]] += 1
+    return final, paused, replaced
+
+
+@given(graphs(), st.data())
+def test_no_node_is_built_more_often_than_its_limit_allows(
+    shape: GraphShape, data: st.DataObject
+) -> None:
+    puppet = _run(shape, data)
+
+    for path, scope in puppet.state.scopes.items():
+        owner = shape_at(shape, path[:-1])
+        assert isinstance(owner, GraphShape)
+        limits = owner.max_kickbacks
+        if isinstance(limits, int | None):
+            assert scope.accepted_count <= (limits or 0)
+        for target, count in scope.accepted.items():
+            assert count <= owner.limit_for(target)
+        for node in scope.nodes.values():
+            assert node.attempt <= scope.accepted_count + 1
+
+
+@given(graphs(), st.data())
+def test_the_record_alone_gives_the_same_state(shape: GraphShape, data: st.DataObject) -> None:
+    puppet = _run(shape, data, cancel=True)
+
+    assert fold(puppet.events) == puppet.state
+    for event in puppet.events:
+        canonical_json(event.to_wire())
+
+
+@given(graphs())
+def test_a_shape_survives_its_canonical_text(shape: GraphShape) -> None:
+    wire: Any = parse_json(canonical_json(shape.to_json()))
+
+    assert shape_from_json(shape.to_json()) == shape
+    assert shape_from_json(wire) == shape
+    assert shape_identity(shape_from_json(wire)) == shape_identity(shape)
+
+
+@given(graphs(), st.data())
+def test_an_unattended_session_leaves_when_only_questions_are_left(
+    shape: GraphShape, data: st.DataObject
+) -> None:
+    puppet = Puppet(shape, attended=False)
+    for _ in range(STEPS):
+        jobs = [(task, path) for task, path in puppet.due]
+        if not jobs:
+            break
+        task, path = data.draw(st.sampled_from(jobs))
+        if task == WHEN:
+            puppet.checks(*path, met=data.draw(st.booleans()))
+        else:
+            leaf = shape_at(shape, path)
+            assert isinstance(leaf, LeafShape)
+            puppet.ends(*path, outcome=_outcome(data.draw, shape, path))
+
+    assert puppet.state.ended is not None
+    waits = [name for name in puppet.pending if name]
+    assert puppet.outcome.status != "paused" or waits
