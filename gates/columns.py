@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -24,6 +25,14 @@ def request_id(value: object) -> str:
     """A request id for its column; a very long one keeps its digest, so it stays unique."""
     shown = text(value)
     return shown if len(shown) <= _MAX_ID else f"{shown[:_MAX_GATE_ID]}…{shown[-66:]}"
+
+
+def true_id(row: Request, known: Collection[str]) -> str:
+    """The row's request id as the record has it."""
+    for name in (row.request_id, *known):
+        if request_id(name) == row.request_id and name in known:
+            return name
+    return row.request_id
 
 
 def gate_id(value: object) -> str:

@@ -16,6 +16,7 @@ from gates.errors import (
     Cancelled,
     Expired,
     GateError,
+    Missing,
     NotClaimed,
     NotOwner,
     Superseded,
@@ -46,11 +47,9 @@ class Question:
         row = Request.objects.select_related("run").filter(pk=pk).first()
         if row is None:
             raise NotVisible(f"There is no question {pk} here.")
-        known = turn.state.callbacks.requests
-        request_id = row.request_id
-        if request_id not in known:
-            # Its column holds a shortened id; the record has the whole one.
-            request_id = next(name for name in known if columns.request_id(name) == request_id)
+        request_id = columns.true_id(row, turn.state.callbacks.requests)
+        if request_id not in turn.state.callbacks.requests:
+            raise Missing(f"The record of run {turn.run.short} holds no such question.")
         return cls(turn, row, request_id)
 
     @property

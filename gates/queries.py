@@ -70,9 +70,7 @@ def inbox_counts(principal: Principal) -> dict[str, int]:
 def open_for(principal: Principal, limit: int = PAGE) -> list[Request]:
     """What this person may answer now or holds already, most urgent first."""
     audiences = audiences_with(principal.tokens)
-    parts = [
-        part for tab in ("mine", "unclaimed") for part in _parts(principal, tab, audiences)
-    ]
+    parts = [part for tab in ("mine", "unclaimed") for part in _parts(principal, tab, audiences)]
     return page_of(parts, URGENT_FIRST, None, limit).rows
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
+from gates import columns
 from gates.models import Request
 from runs.kernel.state import RunState
 from runs.models import Run
@@ -34,15 +35,11 @@ def next_of(row: Request, run: Run, state: RunState) -> Next:
     asker = state.slots.get(tuple(row.step_path))
     if run.kind == Run.Kind.EXTERNAL or asker is None or not asker.request_id:
         return "recorded"
-    waits = asker.status == "asking" and asker.request_id in (row.request_id, _true_id(row, state))
+    waits = asker.status == "asking" and asker.request_id == columns.true_id(
+        row, state.callbacks.requests
+    )
     if not waits:
         return "resumed"
     if run.wake_at is not None and run.status == Run.Status.RETRY_PENDING:
         return {"resumesAt": run.wake_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
     return "recorded"
-
-
-def _true_id(row: Request, state: RunState) -> str:
-    """The id in the record, for the rare one that its column cannot hold as it is."""
-    tail = f"#{row.gate_version}#{row.digest}"
-    return next((name for name in state.callbacks.requests if name.endswith(tail)), "")
