@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from django.db import transaction
-
 from runs.kernel.jsonable import digest_hex
 from runs.models import Audience, AudienceToken
 
@@ -25,9 +23,11 @@ def tokens_of(spec: Mapping[str, Any] | None) -> list[str]:
     tokens: set[str] = set()
     for part, names in (spec or {}).items():
         if part not in PARTS or isinstance(names, str) or not isinstance(names, Iterable):
-            raise AudienceRefused(f"audience has {part!r}; it takes lists under {', '.join(PARTS)}.")
+            raise AudienceRefused(
+                f"audience has {part!r}; it takes lists under {', '.join(PARTS)}."
+            )
         for name in names:
-            if not isinstance(name, str) or not name or len(name) > 150:
+            if not isinstance(name, str) or not name or len(name) > 150 or "\0" in name:
                 raise AudienceRefused(f"audience names {name!r} under {part}, which is no name.")
             tokens.add(f"{PARTS[part]}:{name}")
     return sorted(tokens) or [EVERYONE]
@@ -37,15 +37,14 @@ def audience_for(spec: Mapping[str, Any] | None) -> Audience:
     """The stored audience of the spec; made on first use."""
     tokens = tokens_of(spec)
     key = digest_hex(tokens)
-    found = Audience.objects.filter(key=key).first()
+    # One without tokens was cut short while it was made: it is finished here.
+    found = Audience.objects.filter(key=key, tokens__token=tokens[0]).first()
     if found is not None:
         return found
-    with transaction.atomic():
-        audience, made = Audience.objects.get_or_create(key=key, defaults={"spec": dict(spec or {})})
-        if made:
-            AudienceToken.objects.bulk_create(
-                AudienceToken(audience=audience, token=token) for token in tokens
-            )
+    audience, _ = Audience.objects.get_or_create(key=key, defaults={"spec": dict(spec or {})})
+    AudienceToken.objects.bulk_create(
+        (AudienceToken(audience=audience, token=token) for token in tokens), ignore_conflicts=True
+    )
     return audience
 
 

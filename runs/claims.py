@@ -20,5 +20,6 @@ def claim_token(run_id: object, request_id: str, mark: str, router_id: str) -> s
 
 
 def is_token(given: str, run_id: object, request_id: str, mark: str, router_id: str) -> bool:
+    """Whether what was given is the token of that claim."""
     expected = claim_token(run_id, request_id, mark, router_id)
     return hmac.compare_digest(given.encode(), expected.encode())

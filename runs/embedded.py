@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+from django.conf import settings
 from django.db import close_old_connections
 
 from runs import dispatch, registry, sweep, tasks, worker
@@ -17,6 +20,7 @@ logger = logging.getLogger(__name__)
 THREADS: Final = 4
 LOOK_SECONDS: Final = 1.0
 SWEEP_SECONDS: Final = 5.0
+RETRY_SECONDS: Final = 10.0
 
 
 class EmbeddedWorker:
@@ -27,6 +31,7 @@ class EmbeddedWorker:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="step")
         self._lock = threading.Lock()
         self._taken: set[int] = set()
+        self._later: dict[int, float] = {}
         self._stop = threading.Event()
         self._loops = [
             threading.Thread(target=self._dispatch, name="dispatcher", daemon=True),
@@ -37,9 +42,11 @@ class EmbeddedWorker:
         """Read the workflows, give back what a killed predecessor held, and begin."""
         registry.refresh()
         # The lock of `up` says that no other process of this role lives on this home.
-        lost = sweep.lose_all_of(worker.work_as("up"))
+        home = hashlib.sha256(str(settings.OBVERSA_HOME).encode()).hexdigest()[:8]
+        lost = sweep.lose_all_of(worker.work_as(f"up-{home}"))
         if lost:
             logger.warning("interrupted attempts found at start count=%s", lost)
+        worker.beat()
         for loop in self._loops:
             loop.start()
 
@@ -47,6 +54,9 @@ class EmbeddedWorker:
         """Take nothing new and let the running steps finish."""
         self._stop.set()
         dispatch.knock.set()
+        for loop in self._loops:
+            if loop.ident is not None:
+                loop.join()
         self._pool.shutdown(wait=True)
 
     def _dispatch(self) -> None:
@@ -61,8 +71,10 @@ class EmbeddedWorker:
                 close_old_connections()
 
     def _take(self) -> None:
+        now = time.monotonic()
         with self._lock:
-            free, taken = self._free, list(self._taken)
+            self._later = {pk: at for pk, at in self._later.items() if at > now}
+            free, taken = self._free, [*self._taken, *self._later]
         if free <= 0 or self._stop.is_set():
             return
         ready = Attempt.objects.filter(status=Attempt.Status.READY, run__held_reason="")
@@ -78,6 +90,8 @@ class EmbeddedWorker:
             tasks.execute.apply((pk,), throw=True)
         except Exception:
             logger.exception("attempt could not be executed attempt=%s", pk)
+            with self._lock:
+                self._later[pk] = time.monotonic() + RETRY_SECONDS
         finally:
             close_old_connections()
             with self._lock:
@@ -88,6 +102,7 @@ class EmbeddedWorker:
     def _sweep(self) -> None:
         while not self._stop.wait(SWEEP_SECONDS):
             try:
+                worker.beat()
                 tasks.sweep.apply(throw=True)
             except Exception:
                 logger.exception("sweep failed")

@@ -52,7 +52,7 @@ class NothingToResume(RunsError):
 
 
 class IdempotencyConflict(RunsError):
-    """This idempotency key started another run."""
+    """The idempotency key started another run."""
 
     code = "idempotency-conflict"
     field = "Idempotency-Key"

@@ -11,12 +11,16 @@ from collections import OrderedDict
 from typing import Final, Generic, TypeVar
 from uuid import UUID
 
+from django.db import connection
+
+from runs import projection
 from runs.kernel.events import Event
 from runs.kernel.graph import Shape, shape_from_json
 from runs.kernel.jsonable import snapshot
 from runs.kernel.state import RunState, fold
 from runs.models import Definition
 from runs.models import Event as EventRow
+from runs.projection import Places
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -51,6 +55,8 @@ class Memory(Generic[K, V]):
 
 _states: Memory[UUID, RunState] = Memory()
 _shapes: Memory[str, Shape] = Memory()
+_identities: Memory[str, str] = Memory()
+_places: Memory[str, Places] = Memory()
 
 
 def to_event(row: EventRow) -> Event:
@@ -67,15 +73,20 @@ def to_event(row: EventRow) -> Event:
     )
 
 
-def state_at(run_id: UUID, last_seq: int) -> RunState:
-    """The state of the run after the event `last_seq`."""
+def state_at(run_id: UUID, last_seq: int, *, committed: bool | None = None) -> RunState:
+    """The state of the run after the event `last_seq`; remembered when that is `committed`."""
+    if committed is None:
+        committed = not connection.in_atomic_block
     known = _states.get(run_id)
     if known is None or known.seq > last_seq:
         known = RunState()
     if known.seq == last_seq:
         return known
     rows = EventRow.objects.filter(run_id=run_id, seq__gt=known.seq, seq__lte=last_seq)
-    return fold((to_event(row) for row in rows.order_by("seq").iterator()), known)
+    state = fold((to_event(row) for row in rows.order_by("seq").iterator()), known)
+    if committed:
+        remember(run_id, state)
+    return state
 
 
 def remember(run_id: UUID, state: RunState) -> None:
@@ -99,7 +110,29 @@ def shape_of(definition: Definition | str) -> Shape:
     return shape
 
 
+def places_of(digest: str | None) -> Places:
+    """What never changes of the rows of a definition's steps."""
+    if digest is None:
+        return {}
+    places = _places.get(digest)
+    if places is None:
+        places = projection.places_of(shape_of(digest))
+        _places.put(digest, places)
+    return places
+
+
+def identity_of(digest: str) -> str:
+    """The identity of the definition with that digest."""
+    identity = _identities.get(digest)
+    if identity is None:
+        identity = Definition.objects.values_list("identity", flat=True).get(pk=digest)
+        _identities.put(digest, identity)
+    return identity
+
+
 def forget() -> None:
     """Drop everything remembered, as a fresh process would start."""
     _states.clear()
     _shapes.clear()
+    _identities.clear()
+    _places.clear()

@@ -90,9 +90,7 @@ class Run(models.Model):
         EXHAUSTED = "exhausted"
         CANCELLED = "cancelled"
 
-    FINAL: ClassVar = frozenset(
-        {Status.PASSED, Status.FAILED, Status.EXHAUSTED, Status.CANCELLED}
-    )
+    FINAL: ClassVar = frozenset({Status.PASSED, Status.FAILED, Status.EXHAUSTED, Status.CANCELLED})
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     workflow = models.CharField(max_length=200, blank=True)
@@ -148,9 +146,7 @@ class Run(models.Model):
             models.Index(fields=["workflow", "-created_at"], name="run_by_workflow"),
             models.Index(fields=["started_by", "-created_at"], name="run_by_starter"),
             models.Index(fields=["audience", "-created_at"], name="run_by_audience"),
-            models.Index(
-                fields=["wake_at"], condition=Q(wake_at__isnull=False), name="run_due"
-            ),
+            models.Index(fields=["wake_at"], condition=Q(wake_at__isnull=False), name="run_due"),
         ]
 
     def __str__(self) -> str:

@@ -1,10 +1,16 @@
-"""Rows kept beside the record for lists, pictures and constraints; all can be made anew from it."""
+"""Rows kept beside the record for lists, pictures and constraints; all can be made anew from it.
+
+A row is a function of the state and of the events since the row last changed, so that a turn
+need not read it, and a rebuild from all events gives the same row.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
+from uuid import UUID
 
 from runs.kernel.decide import shape_at
 from runs.kernel.events import Event, EventKind, Path
@@ -13,20 +19,14 @@ from runs.kernel.outcomes import Outcome
 from runs.kernel.state import NodeState, RunState, Slot
 from runs.models import Artifact, Run, Step
 
-_ENDED = {
+ENDED: Final = {
     "pass": Step.Status.PASSED,
     "fail": Step.Status.FAILED,
     "aborted": Step.Status.CANCELLED,
     "exhausted": Step.Status.EXHAUSTED,
     "paused": Step.Status.WAITING,
 }
-_FINAL = {
-    "pass": Run.Status.PASSED,
-    "fail": Run.Status.FAILED,
-    "aborted": Run.Status.CANCELLED,
-    "exhausted": Run.Status.EXHAUSTED,
-}
-_STEP_FIELDS = [
+_CHANGING: Final = [
     "status",
     "attempt",
     "queued_at",
@@ -37,35 +37,30 @@ _STEP_FIELDS = [
     "request_id",
     "sent_back_to",
 ]
-_RUN_FIELDS = [
-    "last_seq",
-    "status",
-    "outcome",
-    "done_count",
-    "waiting_on",
-    "held_reason",
-    "cancel_requested_at",
-    "started_at",
-    "ended_at",
-    "changed_at",
-]
-MAX_SUMMARY = 2_000
+# After one of these, any place may differ.
+_WIDE: Final = frozenset(
+    {
+        EventKind.RUN_START,
+        EventKind.RUN_RESUMED,
+        EventKind.RUN_END,
+        EventKind.SEND_BACK,
+        EventKind.GRAPH_START,
+    }
+)
+MAX_SUMMARY: Final = 2_000
+Places = Mapping[Path, Mapping[str, Any]]
 
 
-def create_steps(run: Run, shape: Shape | None) -> None:
-    """One idle row per place of the shape, in declaration order."""
-    if shape is not None:
-        Step.objects.bulk_create(
-            Step(run=run, position=position, **facts)
-            for position, facts in enumerate(_places(shape))
-        )
-
-
-def _places(shape: Shape) -> Iterator[dict[str, Any]]:
+def places_of(shape: Shape | None) -> Places:
+    """What never changes of each step's row, in declaration order."""
+    if shape is None:
+        return {}
     if isinstance(shape, LeafShape):
-        yield {"path": [], "name": shape.label, "kind": shape.kind}
-    else:
-        yield from _graph_places(shape, (shape.name,))
+        return {(): {"path": [], "name": shape.label, "kind": shape.kind, "position": 0}}
+    return {
+        tuple(facts["path"]): {**facts, "position": position}
+        for position, facts in enumerate(_graph_places(shape, (shape.name,)))
+    }
 
 
 def _graph_places(graph: GraphShape, path: Path) -> Iterator[dict[str, Any]]:
@@ -85,90 +80,169 @@ def _graph_places(graph: GraphShape, path: Path) -> Iterator[dict[str, Any]]:
             yield from _graph_places(node.job, (*inner, node.job.name))
 
 
+def create_steps(run: Run, places: Places) -> None:
+    """One idle row per place of the shape."""
+    Step.objects.bulk_create(Step(run_id=run.pk, **facts) for facts in places.values())
+
+
 def project(
     run: Run,
-    shape: Shape | None,
+    shape: Shape,
+    places: Places,
     before: RunState,
     after: RunState,
     events: Iterable[Event],
-    now: datetime,
 ) -> None:
-    """Bring steps and artifacts up to date with the events of one turn."""
-    _artifacts(run, events, now)
-    if shape is None:
-        return
-    changed = _changed(shape, before, after)
-    if not changed:
-        return
-    sent = {
-        (*event.path, event.fields["from"]): event.fields["to"]
-        for event in events
-        if event.kind == EventKind.SEND_BACK and event.fields["accepted"]
-    }
-    rows = {tuple(row.path): row for row in _rows(run, changed)}
-    for path in changed:
-        row = rows.get(path)
-        if row is not None:
-            _refresh(row, shape, after, path, now)
-            if path in sent:
-                row.sent_back_to = sent[path]
-    Step.objects.bulk_create(
-        rows.values(),
-        update_conflicts=True,
-        unique_fields=["run", "path"],
-        update_fields=_STEP_FIELDS,
-    )
+    """Bring the rows of the steps up to date with the events of one turn."""
+    changed = _changed(shape, before, after, events)
+    if changed:
+        Step.objects.bulk_create(
+            step_rows(run.pk, shape, places, changed, after, marks_of(events)),
+            update_conflicts=True,
+            unique_fields=["run", "path"],
+            update_fields=_CHANGING,
+        )
 
 
-def _rows(run: Run, changed: list[Path]) -> Iterable[Step]:
-    steps = Step.objects.filter(run=run)
-    if len(changed) <= 50:
-        steps = steps.filter(path__in=[list(path) for path in changed])
-    return steps
-
-
-def _changed(shape: Shape, before: RunState, after: RunState) -> list[Path]:
+def _changed(
+    shape: Shape, before: RunState, after: RunState, events: Iterable[Event]
+) -> list[Path]:
     """The places whose facts differ between the two states."""
     if isinstance(shape, LeafShape):
-        return [()] if before.slots.get(()) is not after.slots.get(()) else []
-    found: dict[Path, None] = {}
-    for path, slot in after.slots.items():
-        if path and slot is not before.slots.get(path):
-            found[path] = None
-    for path, scope in after.scopes.items():
-        old = before.scopes.get(path)
-        if scope is old:
-            continue
-        for name, node in scope.nodes.items():
-            if old is None or node is not old.nodes.get(name):
-                found[(*path, name)] = None
-    return list(found)
+        same = before.slots.get(()) is after.slots.get(()) and before.ended is after.ended
+        return [] if same else [()]
+    if any(event.kind in _WIDE for event in events):
+        touched: Iterable[Path] = (
+            (*path, name) for path, scope in after.scopes.items() for name in scope.nodes
+        )
+    else:
+        touched = dict.fromkeys(path for event in events for path in _touched(event))
+    return [path for path in touched if _differs(path, before, after)]
 
 
-def _refresh(row: Step, shape: Shape, state: RunState, path: Path, now: datetime) -> None:
+def _touched(event: Event) -> Iterator[Path]:
+    path = event.path
+    if event.kind == EventKind.NODE:
+        path = (*path, event.fields["node"])
+    # What happens inside a node may wake those around it.
+    while len(path) > 1:
+        yield path
+        path = path[:-2]
+
+
+def _differs(path: Path, before: RunState, after: RunState) -> bool:
+    if after.slots.get(path) is not before.slots.get(path):
+        return True
+    scope, old = after.scopes.get(path[:-1]), before.scopes.get(path[:-1])
+    if scope is old or scope is None or path[-1] not in scope.nodes:
+        return False
+    return old is None or scope.nodes[path[-1]] is not old.nodes.get(path[-1])
+
+
+@dataclass(slots=True)
+class Marks:
+    """What rows show of events and the state does not keep: when a step ended, and where to."""
+
+    ended: dict[Path, int] = field(default_factory=dict)
+    sent: dict[Path, str] = field(default_factory=dict)
+
+    def clear(self, path: Path) -> None:
+        self.ended.pop(path, None)
+        self.sent.pop(path, None)
+
+
+def marks_of(events: Iterable[Event]) -> Marks:
+    """The marks that are left after these events."""
+    marks = Marks()
+    for event in events:
+        match event.kind:
+            case EventKind.NODE:
+                path = (*event.path, event.fields["node"])
+                marks.clear(path)
+                if event.fields["phase"] != "start":
+                    _mark_end(marks, path, event)
+            case EventKind.SEND_BACK if event.fields["accepted"]:
+                for name in event.fields["rerun"]:
+                    marks.clear((*event.path, name))
+                marks.sent[*event.path, event.fields["from"]] = event.fields["to"]
+            case EventKind.STEP_READY | EventKind.CONDITION:
+                marks.sent.pop(event.path, None)
+            case EventKind.GRAPH_START:
+                for name in event.fields["nodes"]:
+                    marks.clear((*event.path, name))
+            case _:
+                _mark_run(marks, event)
+    return marks
+
+
+def _mark_run(marks: Marks, event: Event) -> None:
+    if event.kind == EventKind.RUN_START:
+        marks.sent.clear()
+    elif event.kind in (EventKind.JOB_END, EventKind.RUN_END) and not event.path:
+        _mark_end(marks, (), event)
+
+
+def _mark_end(marks: Marks, path: Path, event: Event) -> None:
+    if event.fields["outcome"]["status"] != "paused":
+        marks.ended[path] = event.ts
+
+
+def step_rows(
+    run_id: UUID,
+    shape: Shape,
+    places: Places,
+    paths: Iterable[Path],
+    state: RunState,
+    marks: Marks,
+) -> Iterator[Step]:
+    """The rows of these places as the state has them."""
+    for path in paths:
+        facts = places.get(path)
+        if facts is not None:
+            yield Step(run_id=run_id, **facts, **_facts(shape, path, state, marks))
+
+
+def _facts(shape: Shape, path: Path, state: RunState, marks: Marks) -> dict[str, Any]:
     slot = state.slots.get(path)
     if not path:
-        row.status = _slot_status(slot) if slot is not None else Step.Status.IDLE
-        outcome = slot.outcome if slot is not None else None
-        row.started_at = _moment(slot.started_at) if slot is not None else None
+        facts = _root_facts(slot or Slot(), state)
     else:
-        node = state.scopes[path[:-1]].nodes[path[-1]]
+        scope = state.scopes.get(path[:-1])
+        node = NodeState() if scope is None else scope.nodes[path[-1]]
         is_leaf = isinstance(shape_at(shape, path), LeafShape)
-        row.status = _node_status(node, slot if is_leaf else None)
-        row.attempt = node.attempt
-        outcome = node.outcome
-        row.queued_at = _moment(node.started_at)
-        started = slot.started_at if slot is not None and is_leaf else node.started_at
-        row.started_at = _moment(started) if node.status in ("active", "paused", "done") else None
-        if node.status == "done" and outcome is not None and outcome.skipped:
-            row.started_at = None
+        facts = _node_facts(node, slot if is_leaf else None)
+    outcome = facts.pop("result")
     ended = outcome is not None and outcome.status != "paused"
-    row.ended_at = (row.ended_at or now) if ended else None
-    row.summary = ((outcome.summary or "") if outcome is not None else "")[:MAX_SUMMARY]
-    row.outcome = outcome.to_json() if ended and outcome is not None else None
-    row.request_id = slot.request_id if slot is not None and slot.request_id else ""
-    if not ended:
-        row.sent_back_to = ""
+    return {
+        **facts,
+        "ended_at": _moment(marks.ended.get(path, 0)) if ended else None,
+        "summary": plain((outcome.summary if outcome is not None else "") or "", MAX_SUMMARY),
+        "outcome": outcome.to_json() if ended else None,
+        "request_id": plain(slot.request_id if slot is not None else "", 600),
+        "sent_back_to": marks.sent.get(path, ""),
+    }
+
+
+def _root_facts(slot: Slot, state: RunState) -> dict[str, Any]:
+    # A run may end before its only step began.
+    over = state.ended is not None and slot.status != "ended"
+    outcome = state.ended if over else slot.outcome
+    status = _outcome_status(state.ended) if over else _slot_status(slot)
+    return {"status": status, "started_at": _moment(slot.started_at), "result": outcome}
+
+
+def _node_facts(node: NodeState, slot: Slot | None) -> dict[str, Any]:
+    began = slot.started_at if slot is not None else node.started_at
+    skipped = node.outcome is not None and node.outcome.skipped
+    if node.status not in ("active", "paused", "done") or skipped:
+        began = 0
+    return {
+        "status": _node_status(node, slot),
+        "attempt": node.attempt,
+        "queued_at": _moment(node.started_at),
+        "started_at": _moment(began),
+        "result": node.outcome,
+    }
 
 
 def _node_status(node: NodeState, slot: Slot | None) -> str:
@@ -199,114 +273,36 @@ def _slot_status(slot: Slot) -> str:
 
 def _outcome_status(outcome: Outcome | None) -> str:
     assert outcome is not None
-    return Step.Status.SKIPPED if outcome.skipped else _ENDED[outcome.status]
+    return Step.Status.SKIPPED if outcome.skipped else ENDED[outcome.status]
 
 
-def _artifacts(run: Run, events: Iterable[Event], now: datetime) -> None:
-    Artifact.objects.bulk_create(
+def artifact_rows(run_id: UUID, events: Iterable[Event]) -> list[Artifact]:
+    """A row for every artifact that the events name."""
+    return [
         Artifact(
-            run=run,
+            run_id=run_id,
             digest=event.fields["digest"],
-            name=event.fields["name"],
-            media_type=event.fields["mediaType"],
+            name=plain(event.fields["name"], 300),
+            media_type=plain(event.fields["mediaType"], 255),
             size=event.fields["byteLength"],
             step_path=list(event.path),
             seq=event.seq,
-            created_at=now,
+            created_at=moment(event.ts),
         )
         for event in events
         if event.kind == EventKind.ARTIFACT
-    )
+    ]
 
 
-def save_run(run: Run, shape: Shape | None, state: RunState, now: datetime) -> None:
-    """Copy the state's headline into the run's row."""
-    run.status, run.waiting_on = run_status(shape, state)
-    run.held_reason = state.held
-    run.outcome = None if state.ended is None else state.ended.to_json()
-    run.done_count = done_count(shape, state)
-    if state.cancelled:
-        run.cancel_requested_at = run.cancel_requested_at or now
-    else:
-        run.cancel_requested_at = None
-    if run.started_at is None and run.status != Run.Status.QUEUED:
-        run.started_at = now
-    run.ended_at = (run.ended_at or now) if run.status in Run.FINAL else None
-    run.changed_at = now
-    run.save(update_fields=_RUN_FIELDS)
+def plain(text: str, limit: int) -> str:
+    """The text as a column takes it: no U+0000, which PostgreSQL refuses, and not too long."""
+    return text.replace("\0", "\ufffd")[:limit]
 
 
-def run_status(shape: Shape | None, state: RunState) -> tuple[str, list[str]]:
-    """The run's status and, when it waits, for which kinds of request (design section 4)."""
-    if shape is None:
-        waits = any(held.is_live for held in state.callbacks.requests.values())
-        return (Run.Status.WAITING, ["gate"]) if waits else (Run.Status.RUNNING, [])
-    if state.ended is not None:
-        return _FINAL.get(state.ended.status, Run.Status.PAUSED), []
-    if state.held:
-        return Run.Status.PAUSED, []
-    busy, kinds = _activity(shape, state)
-    if busy:
-        began = any(slot.started_at for slot in state.slots.values()) or kinds
-        return (Run.Status.RUNNING if began else Run.Status.QUEUED), []
-    if kinds:
-        return Run.Status.WAITING, sorted(kinds)
-    return Run.Status.PAUSED, []
-
-
-def _activity(shape: Shape, state: RunState) -> tuple[bool, set[str]]:
-    """Whether a worker has or will get something, and the kinds of question still open."""
-    busy = False
-    kinds: set[str] = set()
-    for slot in _open_slots(shape, state):
-        if slot.status in ("queued", "running", "lost"):
-            busy = True
-        elif slot.status == "asking":
-            held = state.callbacks.requests.get(slot.request_id)
-            if held is not None and held.is_live:
-                purpose = slot.ask.get("purpose") if slot.ask is not None else None
-                kinds.add("question" if purpose == "reconcile" else "gate")
-    return busy, kinds
-
-
-def _open_slots(shape: Shape, state: RunState) -> Iterator[Slot]:
-    if isinstance(shape, LeafShape):
-        yield state.slots.get((), Slot())
-        return
-    graphs = {path[:-1] for path in state.scopes}
-    for path, scope in state.scopes.items():
-        if scope.ended is not None:
-            continue
-        for name, node in scope.nodes.items():
-            inner = (*path, name)
-            if node.status == "checking":
-                yield state.checks[inner]
-            elif node.status in ("active", "paused") and inner not in graphs:
-                yield state.slots[inner]
-
-
-def done_count(shape: Shape | None, state: RunState) -> int:
-    """How many of the steps a person counts have ended."""
-    if shape is None:
-        return 0
-    if isinstance(shape, LeafShape):
-        return int(state.slots.get((), Slot()).status == "ended")
-    return _graph_done(shape, (shape.name,), state)
-
-
-def _graph_done(graph: GraphShape, path: Path, state: RunState) -> int:
-    scope = state.scopes.get(path)
-    if scope is None:
-        return 0
-    count = 0
-    for node in graph.nodes:
-        if isinstance(node.job, GraphShape):
-            if scope.nodes[node.name].status != "idle":
-                count += _graph_done(node.job, (*path, node.name, node.job.name), state)
-        elif scope.nodes[node.name].status == "done":
-            count += 1
-    return count
+def moment(ms: int) -> datetime:
+    """The time of an event as a row has it."""
+    return datetime.fromtimestamp(ms / 1000, UTC)
 
 
 def _moment(ms: int) -> datetime | None:
-    return datetime.fromtimestamp(ms / 1000, UTC) if ms else None
+    return moment(ms) if ms else None

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, Final
 
 from runs.kernel.errors import DeclarationError
-from runs.kernel.graph import GraphShape, shape_identity
-from runs.kernel.jsonable import digest_hex
+from runs.kernel.graph import GraphShape, Shape, shape_identity
+from runs.kernel.jsonable import canonical_json, digest_hex
 from runs.shapes.job import Job, to_job
+
+MAX_NAME: Final = 300
+# A path is part of an index, which takes no longer text on PostgreSQL.
+MAX_PATH_BYTES: Final = 2_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,11 +29,11 @@ class Published:
     audience: Mapping[str, Any] = field(default_factory=dict)
     module: str = ""
 
-    @property
+    @cached_property
     def identity(self) -> str:
         return shape_identity(self.job.shape)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         return digest_hex(self.job.shape.to_json())
 
@@ -45,7 +50,7 @@ def publish(
     audience: Mapping[str, Any] | None = None,
     name: str | None = None,
 ) -> Any:
-    """Offer the job under its own name (or `name`); returns the job.
+    """Offer the job under its own name (or `name`); returns the job. The last of a name counts.
 
     `params` is a JSON Schema or a pydantic model. `audience` says who may see, start and answer;
     without it every signed-in person may.
@@ -55,6 +60,11 @@ def publish(
     wanted = name or (shape.name if isinstance(shape, GraphShape) else shape.label)
     if not wanted or "/" in wanted or len(wanted) > 200:
         raise DeclarationError(f"{wanted!r} is no name for a workflow: 1 to 200 characters, no /.")
+    if not isinstance(title, str) or not 0 < len(title) <= MAX_NAME:
+        raise DeclarationError(f"The title of {wanted} has 1 to {MAX_NAME} characters.")
+    for told in (wanted, title, description, *_texts(shape, ())):
+        if "\0" in told:
+            raise DeclarationError(f"{told!r} in {wanted} holds U+0000, which no database keeps.")
     _offered[wanted] = Published(
         name=wanted,
         job=made,
@@ -65,6 +75,25 @@ def publish(
         module=_loading[-1] if _loading else "",
     )
     return job
+
+
+def _texts(shape: Shape, path: tuple[str, ...]) -> Iterator[str]:
+    """Every text of the shape that gets a column; raises for a name that fits none."""
+    if not isinstance(shape, GraphShape):
+        yield _fitting(shape.label)
+        return
+    for node in shape.nodes:
+        inner = (*path, shape.name, node.name)
+        if len(canonical_json(list(inner)).encode()) > MAX_PATH_BYTES:
+            raise DeclarationError(f"The names down to {node.name!r:.60} are too long together.")
+        yield from (_fitting(node.name), node.desc or "", node.gate or "")
+        yield from _texts(node.job, inner)
+
+
+def _fitting(name: str) -> str:
+    if len(name) > MAX_NAME:
+        raise DeclarationError(f"The name {name!r:.60} is longer than {MAX_NAME} characters.")
+    return name
 
 
 def _schema(params: Any) -> Mapping[str, Any]:
@@ -98,6 +127,12 @@ class loading:  # noqa: N801  reads as a statement: `with loading(file)`
 def offered() -> Mapping[str, Published]:
     """Everything published in this process so far."""
     return dict(_offered)
+
+
+def withdraw(module: str) -> None:
+    """Forget what one file published: it did not import to its end."""
+    for name in [made.name for made in _offered.values() if made.module == module]:
+        del _offered[name]
 
 
 def withdraw_all() -> None:

@@ -10,20 +10,19 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
-from runs import dispatch, folding, live, projection
+from runs import dispatch, folding, headline, live, projection
 from runs.fairness import sqlite_writer
 from runs.kernel.decide import Command, StartStep, commands, decide
 from runs.kernel.events import Event, Path
 from runs.kernel.graph import Shape
-from runs.kernel.state import RunState, reduce
-from runs.models import Attempt, Run
+from runs.kernel.state import reduce
+from runs.models import Artifact, Attempt, Run
 from runs.models import Event as EventRow
 
 Projector = Callable[["Turn"], None]
@@ -45,8 +44,11 @@ class RunUnknown(LookupError):
 class Turn:
     """One transaction on one run: read `state`, `append` facts, and leave."""
 
-    def __init__(self, run: Run, now: datetime, actor: str, surface: str) -> None:
+    def __init__(
+        self, run: Run, now: datetime, actor: str, surface: str, *, outermost: bool
+    ) -> None:
         self.run = run
+        self._base = run.last_seq
         # Events keep milliseconds; the fold must see the same time now and on a later reading.
         self.now = now.replace(microsecond=now.microsecond // 1000 * 1000)
         self.now_ms = int(self.now.timestamp() * 1000 + 0.5)
@@ -55,15 +57,17 @@ class Turn:
         self.shape: Shape | None = (
             None if run.definition_id is None else folding.shape_of(run.definition_id)
         )
-        self.before = folding.state_at(run.pk, run.last_seq)
+        # What was there before the outermost transaction began is committed.
+        self.before = folding.state_at(run.pk, run.last_seq, committed=outermost)
         self.state = self.before
         self.events: list[Event] = []
         self.commands: list[Command] = []
+        self.sent: list[int] = []
         self.inbox_changed = False
 
     @property
     def next_seq(self) -> int:
-        return self.run.last_seq + len(self.events) + 1
+        return self._base + len(self.events) + 1
 
     @property
     def last_seq(self) -> int:
@@ -122,19 +126,29 @@ class Turn:
         )
         if self.shape is not None:
             self.commands = commands(self.shape, self.before, self.state)
-        sent = self._attempts()
-        projection.project(self.run, self.shape, self.before, self.state, self.events, self.now)
+        self.sent = self._attempts()
+        artifacts = projection.artifact_rows(self.run.pk, self.events)
+        if artifacts:
+            Artifact.objects.bulk_create(artifacts)
+        if self.shape is not None:
+            places = folding.places_of(self.run.definition_id)
+            projection.project(self.run, self.shape, places, self.before, self.state, self.events)
         for projector in _projectors:
             projector(self)
-        self.run.last_seq = self.last_seq
-        projection.save_run(self.run, self.shape, self.state, self.now)
-        on_commit = partial(transaction.on_commit, robust=True)
-        on_commit(partial(folding.remember, self.run.pk, self.state))
-        if sent:
-            on_commit(partial(dispatch.send, sent))
-        on_commit(
-            partial(live.ring, self.run.pk, self.last_seq, inbox=self.inbox_changed)
-        )
+        headline.update(self.run, self.shape, self.before, self.state, self.events)
+        # Methods, not partials: Django names the callback in its log when one fails.
+        for follow in (self._remember, self._hand_out, self._ring):
+            transaction.on_commit(follow, robust=True)
+
+    def _remember(self) -> None:
+        folding.remember(self.run.pk, self.state)
+
+    def _hand_out(self) -> None:
+        if self.sent:
+            dispatch.send(self.sent)
+
+    def _ring(self) -> None:
+        live.ring(self.run.pk, self.last_seq, inbox=self.inbox_changed)
 
     def _attempts(self) -> list[int]:
         """One row per start that is now due, none for a start that was taken back."""
@@ -150,6 +164,8 @@ class Turn:
                     number=command.number,
                     status=Attempt.Status.READY,
                 ).update(status=Attempt.Status.WITHDRAWN, ended_at=self.now)
+        if not starts:
+            return []
         rows = Attempt.objects.bulk_create(
             Attempt(
                 run_id=self.run.pk,
@@ -167,6 +183,7 @@ class Turn:
 @contextlib.contextmanager
 def turn(run_id: UUID, *, actor: str = "system", surface: str = "") -> Iterator[Turn]:
     """Lock the run and open its transaction; raises RunUnknown. No I/O inside, ever."""
+    outermost = not connection.in_atomic_block
     with _writer(), transaction.atomic():
         locked = Run.objects.select_for_update(of=("self",)).annotate(db_now=Now())
         run = locked.filter(pk=run_id).first()
@@ -174,7 +191,7 @@ def turn(run_id: UUID, *, actor: str = "system", surface: str = "") -> Iterator[
             raise RunUnknown(f"There is no run {run_id}.")
         # Never earlier than the turn before: the clock may be read before the lock is granted.
         now = max(_utc(run.db_now), run.changed_at)
-        opened = Turn(run, now, actor, surface)
+        opened = Turn(run, now, actor, surface, outermost=outermost)
         yield opened
         opened.close()
 
@@ -186,10 +203,15 @@ def first_turn(run: Run, *, actor: str, surface: str) -> Iterator[Turn]:
         now = database_now()
         run.created_at = run.changed_at = now
         run.save(force_insert=True)
-        opened = Turn(run, now, actor, surface)
-        projection.create_steps(run, opened.shape)
+        opened = Turn(run, now, actor, surface, outermost=False)
+        projection.create_steps(run, folding.places_of(run.definition_id))
         yield opened
         opened.close()
+
+
+def has_key(run_id: UUID, key: str) -> bool:
+    """Whether the effect with this key is recorded."""
+    return EventRow.objects.filter(run_id=run_id, key=key).exists()
 
 
 def database_now() -> datetime:

@@ -12,12 +12,15 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import ClassVar
 
 from django.apps import apps
 from django.conf import settings
 
 from runs import publishing
-from runs.audiences import audience_for
+from runs.audiences import AudienceRefused, audience_for
+from runs.kernel.errors import LoopError
+from runs.kernel.jsonable import JsonValueError
 from runs.models import Definition, Workflow
 from runs.publishing import Published
 
@@ -25,7 +28,13 @@ logger = logging.getLogger(__name__)
 
 SHIPPED = ("runs.examples.release",)
 _lock = threading.Lock()
-_loaded = False
+
+
+class _Files:
+    """Whether the files were imported, and what each said that would not."""
+
+    loaded = False
+    errors: ClassVar[dict[str, str]] = {}
 
 
 def published(name: str) -> Published | None:
@@ -36,21 +45,19 @@ def published(name: str) -> Published | None:
 
 def load() -> dict[str, str]:
     """Import every workflow file once; returns the error of each that does not import."""
-    global _loaded
     with _lock:
-        if _loaded:
-            return {}
-        errors = dict(_import_all())
-        _loaded = True
-        return errors
+        if not _Files.loaded:
+            _Files.errors.clear()
+            _Files.errors.update(_import_all())
+            _Files.loaded = True
+        return dict(_Files.errors)
 
 
 def reload() -> dict[str, str]:
     """Import everything anew, for a process that saw no change of code so far."""
-    global _loaded
     with _lock:
         publishing.withdraw_all()
-        _loaded = False
+        _Files.loaded = False
     return load()
 
 
@@ -59,7 +66,8 @@ def _import_all() -> Iterator[tuple[str, str]]:
         with publishing.loading(module):
             try:
                 _fresh(module)
-            except Exception as error:
+            except (Exception, SystemExit) as error:  # noqa: BLE001  it is the author's code
+                publishing.withdraw(module)
                 logger.warning("workflow file does not import module=%s error=%r", module, error)
                 yield module, _told(error)
 
@@ -91,7 +99,8 @@ def _from_file(path: Path) -> ModuleType:
     mark = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]
     name = f"obversa_workflows_{path.stem}_{mark}"
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     made = importlib.util.module_from_spec(spec)
     sys.modules[name] = made
     try:
@@ -111,47 +120,67 @@ def _told(error: BaseException) -> str:
     return f"{text} (line {where.lineno})" if where is not None else text
 
 
-def refresh(*, again: bool = False) -> None:
-    """Write what this process can run into the catalogue that web processes read."""
+def refresh(*, again: bool = False, alone: bool = True) -> None:
+    """Write what this process can run into the catalogue that web processes read.
+
+    A process that does not know every folder of workflows is not `alone`: it adds, and takes
+    nothing off the list.
+    """
     errors = reload() if again else load()
-    listed = []
-    for offer in publishing.offered().values():
-        listed.append(offer.name)
-        Workflow.objects.update_or_create(
-            name=offer.name,
-            defaults={
-                "title": offer.title,
-                "description": offer.description,
-                "params_schema": dict(offer.params),
-                "audience": audience_for(offer.audience),
-                "definition": define(offer),
-                "module": offer.module[:300],
-                "error": "",
-                "listed": True,
-            },
-        )
-    for module, error in errors.items():
-        name = Path(module).stem if module.endswith(".py") else module
-        listed.append(name)
-        Workflow.objects.update_or_create(
-            name=name,
-            defaults={
-                "title": name,
-                "description": "",
-                "audience": audience_for(None),
-                "definition": None,
-                "module": module[:300],
-                "error": error,
-                "listed": True,
-            },
-        )
-    Workflow.objects.exclude(name__in=listed).filter(listed=True).update(listed=False)
+    listed = set()
+    for made in publishing.offered().values():
+        listed.add(made.name)
+        try:
+            enlist(made)
+        except (AudienceRefused, JsonValueError, LoopError) as error:
+            _enlist_broken(made.name, made.module, str(error))
+    for module, told in errors.items():
+        name = (Path(module).stem if module.endswith(".py") else module)[:150]
+        # Never in the place of a workflow that another file publishes under this name.
+        name = name if name not in listed else f"{name} (does not import)"
+        listed.add(name)
+        _enlist_broken(name, module, told)
+    if alone:
+        Workflow.objects.exclude(name__in=listed).filter(listed=True).update(listed=False)
 
 
-def define(offer: Published) -> Definition:
+def enlist(made: Published) -> Workflow:
+    """Put one workflow into the catalogue as it is now."""
+    row, _ = Workflow.objects.update_or_create(
+        name=made.name,
+        defaults={
+            "title": made.title,
+            "description": made.description,
+            "params_schema": dict(made.params),
+            "audience": audience_for(made.audience),
+            "definition": define(made),
+            "module": made.module[:300],
+            "error": "",
+            "listed": True,
+        },
+    )
+    return row
+
+
+def _enlist_broken(name: str, module: str, error: str) -> None:
+    Workflow.objects.update_or_create(
+        name=name,
+        defaults={
+            "title": name,
+            "description": "",
+            "audience": audience_for(None),
+            "definition": None,
+            "module": module[:300],
+            "error": error.replace("\0", ""),
+            "listed": True,
+        },
+    )
+
+
+def define(made: Published) -> Definition:
     """The stored definition of what the author offers."""
     found, _ = Definition.objects.get_or_create(
-        digest=offer.digest,
-        defaults={"identity": offer.identity, "shape": offer.job.shape.to_json()},
+        digest=made.digest,
+        defaults={"identity": made.identity, "shape": made.job.shape.to_json()},
     )
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import IntegrityError
@@ -19,10 +19,12 @@ from runs.errors import (
 )
 from runs.kernel.events import EventKind
 from runs.kernel.graph import leaf_count
-from runs.kernel.jsonable import JsonValueError, json_equal, snapshot, thaw
+from runs.kernel.jsonable import JsonValueError, json_equal, sha256_bytes, snapshot, thaw
 from runs.leases import leases
 from runs.models import Attempt, Run, Workflow
 from runs.validation import faults_of, with_defaults
+
+MAX_KEY: Final = 300
 
 
 def start_run(
@@ -41,6 +43,8 @@ def start_run(
     if offer.error or offer.definition is None:
         raise WorkflowBroken(f"{workflow} does not import: {offer.error}")
     given = _checked_params(offer, params)
+    if len(idempotency_key) > MAX_KEY or "\0" in idempotency_key:
+        idempotency_key = sha256_bytes(idempotency_key.encode())
     if idempotency_key:
         earlier = Run.objects.filter(started_by=actor, idempotency_key=idempotency_key).first()
         if earlier is not None:

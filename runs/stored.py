@@ -5,7 +5,8 @@ It keeps nothing between calls: each operation opens a turn, folds, and records 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
@@ -22,14 +23,22 @@ class RecordCallbacks:
     """The operations of the in-memory client, on the record of one run."""
 
     def __init__(
-        self, run_id: UUID, *, path: Path = (), actor: str = "system", surface: str = "worker"
+        self,
+        run_id: UUID,
+        *,
+        path: Path = (),
+        actor: str = "system",
+        surface: str = "worker",
+        guard: Callable[[], None] | None = None,
     ) -> None:
+        """`guard` is called in every turn before anything is recorded; it may raise."""
         if not Run.objects.filter(pk=run_id).exists():
             raise record.RunUnknown(f"There is no run {run_id}.")
         self._run_id = run_id
         self._path = path
         self._actor = actor
         self._surface = surface
+        self._guard = guard
 
     def post(self, request: CallbackRequest) -> None:
         request = validate_callback_request(request.to_wire())
@@ -90,13 +99,17 @@ class RecordCallbacks:
         """The callback events in order, without their envelopes."""
         kinds = [str(kind) for kind in CALLBACK_KINDS]
         rows = Event.objects.filter(run_id=self._run_id, kind__in=kinds).order_by("seq")
-        wires = [folding.to_event(row).callback_wire() for row in rows]
+        wires: list[WireEvent] = [folding.to_event(row).callback_wire() for row in rows]
         if request_id is None:
             return wires
         return [wire for wire in wires if callbacks.is_about(wire, request_id)]
 
-    def _turn(self) -> Any:
-        return record.turn(self._run_id, actor=self._actor, surface=self._surface)
+    @contextmanager
+    def _turn(self) -> Iterator[Turn]:
+        with record.turn(self._run_id, actor=self._actor, surface=self._surface) as turn:
+            if self._guard is not None:
+                self._guard()
+            yield turn
 
     def _state(self) -> callbacks.CallbackState:
         last_seq = Run.objects.values_list("last_seq", flat=True).get(pk=self._run_id)

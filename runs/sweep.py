@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Final, TypeVar
 from uuid import UUID
 
+from django.db import InterfaceError, OperationalError
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from runs import dispatch, record
+from runs import dispatch, heartbeat, record
 from runs.kernel.decide import StartStep, commands
 from runs.kernel.events import EventKind
 from runs.kernel.state import RunState
-from runs.models import Attempt, Heartbeat, Run
+from runs.models import Attempt, Run
 
 logger = logging.getLogger(__name__)
 
@@ -47,20 +49,31 @@ def sweep() -> Swept:
         lost=_lapsed(),
         resent=_unclaimed(),
         woken=_due() + _stuck(),
-        other=sum(repair() for repair in _more),
+        other=_each(_more, lambda repair: repair()),
     )
-    beat("sweep", "sweep")
+    heartbeat.beat("sweep", "sweep")
     return swept
 
 
-def beat(name: str, role: str) -> None:
-    """Show that this process lives."""
-    Heartbeat.objects.update_or_create(name=name[:200], defaults={"role": role, "at": Now()})
+T = TypeVar("T")
+
+
+def _each(found: Iterable[T], repair: Callable[[T], int]) -> int:
+    """Repair one after the other: what is wrong with one must not keep the others waiting."""
+    repaired = 0
+    for one in found:
+        try:
+            repaired += repair(one)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception:
+            logger.exception("not swept what=%s", one)
+    return repaired
 
 
 def _lapsed() -> int:
     lapsed = Attempt.objects.filter(status=Attempt.Status.RUNNING, lease_until__lt=Now())
-    return sum(lose(pk) for pk in lapsed.values_list("pk", flat=True)[:BATCH])
+    return _each(list(lapsed.values_list("pk", flat=True)[:BATCH]), lose)
 
 
 def lose(attempt_pk: int, *, whatever_the_lease: bool = False) -> bool:
@@ -87,12 +100,17 @@ def lose(attempt_pk: int, *, whatever_the_lease: bool = False) -> bool:
 def lose_all_of(worker: str) -> int:
     """Every running attempt of a worker that is known to be dead."""
     running = Attempt.objects.filter(status=Attempt.Status.RUNNING, worker__startswith=worker)
-    return sum(lose(pk, whatever_the_lease=True) for pk in running.values_list("pk", flat=True))
+    found = list(running.values_list("pk", flat=True))
+    return _each(found, lambda pk: lose(pk, whatever_the_lease=True))
 
 
 def _unclaimed() -> int:
+    # Each sending waits twice as long as the one before: a long queue is not a lost message.
     ready = Attempt.objects.filter(
-        status=Attempt.Status.READY, sent_at__lt=Now() - RESEND_AFTER, run__held_reason=""
+        Q(sent_at=F("ready_at")) | Q(sent_at__lt=Now() - (F("sent_at") - F("ready_at"))),
+        status=Attempt.Status.READY,
+        sent_at__lt=Now() - RESEND_AFTER,
+        run__held_reason="",
     )
     found = list(ready.order_by("sent_at").values_list("pk", flat=True)[:BATCH])
     if found:
@@ -103,7 +121,7 @@ def _unclaimed() -> int:
 
 def _due() -> int:
     due = Run.objects.filter(wake_at__lte=Now()).values_list("pk", flat=True)[:BATCH]
-    return sum(advance(pk) for pk in due)
+    return _each(list(due), advance)
 
 
 def _stuck() -> int:
@@ -113,7 +131,7 @@ def _stuck() -> int:
         kind=Run.Kind.WORKFLOW,
         changed_at__lt=Now() - STUCK_AFTER,
     ).exclude(attempts__status__in=[Attempt.Status.READY, Attempt.Status.RUNNING])
-    return sum(advance(pk) for pk in stuck.values_list("pk", flat=True)[:BATCH])
+    return _each(list(stuck.values_list("pk", flat=True)[:BATCH]), advance)
 
 
 def advance(run_id: UUID) -> bool:

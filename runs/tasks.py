@@ -2,24 +2,62 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any, Final
 from uuid import UUID
 
 from celery import shared_task
+from celery.signals import worker_ready, worker_shutting_down
+from django.db import close_old_connections
 
+from runs import registry, worker
 from runs import sweep as sweeping
-from runs import worker
+
+BEAT_SECONDS: Final = 10.0
+_over = threading.Event()
 
 
 @shared_task(name="runs.execute")
 def execute(attempt: int) -> None:
+    """Do one start of one step."""
     worker.execute(attempt)
 
 
 @shared_task(name="runs.advance")
 def advance(run: str) -> None:
+    """Decide on a run again."""
     sweeping.advance(UUID(run))
 
 
 @shared_task(name="runs.sweep")
 def sweep() -> None:
+    """Repair what was lost."""
     sweeping.sweep()
+
+
+@worker_ready.connect
+def ready(**_: Any) -> None:
+    """A Celery worker keeps the catalogue and shows that it lives."""
+    threading.Thread(target=_live, name="heartbeat", daemon=True).start()
+
+
+@worker_shutting_down.connect
+def leaving(**_: Any) -> None:
+    """Say no more that it lives."""
+    _over.set()
+
+
+def _live() -> None:
+    listed = False
+    while True:
+        try:
+            if not listed:
+                registry.refresh()
+                listed = True
+            worker.beat()
+        except Exception:  # noqa: BLE001  it goes on trying
+            worker.logger.exception("the worker could not show that it lives")
+        finally:
+            close_old_connections()
+        if _over.wait(BEAT_SECONDS):
+            return

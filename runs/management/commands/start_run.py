@@ -45,7 +45,7 @@ class Command(BaseCommand):
             raise CommandError(f"--params: {error}") from error
         if not isinstance(params, dict):
             raise CommandError("--params: give a JSON object.")
-        registry.refresh()
+        registry.refresh(alone=False)
         try:
             run = services.start_run(options["workflow"], params, actor="system", surface="command")
         except RunsError as error:

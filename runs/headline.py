@@ -1,0 +1,138 @@
+"""A run's own row: its status in words, how far it is, and when it began and ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from runs.kernel.events import Event, EventKind
+from runs.kernel.graph import GraphShape, LeafShape, Shape
+from runs.kernel.slots import Slot
+from runs.kernel.state import RunState
+from runs.models import Run
+from runs.projection import moment, plain
+
+_FINAL: Final = {
+    "pass": Run.Status.PASSED,
+    "fail": Run.Status.FAILED,
+    "aborted": Run.Status.CANCELLED,
+    "exhausted": Run.Status.EXHAUSTED,
+}
+_COMPARED: Final = (
+    "status",
+    "waiting_on",
+    "held_reason",
+    "done_count",
+    "cancel_requested_at",
+    "started_at",
+    "ended_at",
+)
+
+
+def update(
+    run: Run, shape: Shape | None, before: RunState, after: RunState, events: list[Event]
+) -> None:
+    """Copy the state's headline into the run's row, as far as it changed."""
+    was = {name: getattr(run, name) for name in _COMPARED}
+    copy(run, shape, after, events)
+    changed = [name for name, value in was.items() if getattr(run, name) != value]
+    if before.ended is not after.ended:
+        changed.append("outcome")
+    run.save(update_fields=["last_seq", "changed_at", *changed])
+
+
+def copy(run: Run, shape: Shape | None, state: RunState, events: Iterable[Event]) -> None:
+    """Set everything a run's row copies from its record; the events are those it has not seen."""
+    for event in events:
+        at = moment(event.ts)
+        run.last_seq, run.changed_at = event.seq, at
+        if shape is None:
+            run.started_at = run.started_at or at
+        match event.kind:
+            case EventKind.JOB_START:
+                run.started_at = run.started_at or at
+            case EventKind.RUN_CANCEL:
+                run.cancel_requested_at = at
+            case EventKind.RUN_END:
+                run.ended_at = at
+    run.status, run.waiting_on = run_status(shape, state)
+    run.held_reason = plain(state.held, 10_000)
+    run.outcome = None if state.ended is None else state.ended.to_json()
+    run.done_count = done_count(shape, state)
+    if not state.cancelled:
+        run.cancel_requested_at = None
+    if run.status not in Run.FINAL:
+        run.ended_at = None
+
+
+def run_status(shape: Shape | None, state: RunState) -> tuple[str, list[str]]:
+    """The run's status and, when it waits, for which kinds of request (design section 4)."""
+    if shape is None:
+        waits = any(held.is_live for held in state.callbacks.requests.values())
+        return (Run.Status.WAITING, ["gate"]) if waits else (Run.Status.RUNNING, [])
+    if state.ended is not None:
+        return _FINAL.get(state.ended.status, Run.Status.PAUSED), []
+    if state.held:
+        return Run.Status.PAUSED, []
+    busy, kinds = _activity(shape, state)
+    if busy:
+        slots = (*state.checks.values(), *state.slots.values())
+        began = any(slot.started_at for slot in slots) or kinds
+        return (Run.Status.RUNNING if began else Run.Status.QUEUED), []
+    if kinds:
+        return Run.Status.WAITING, sorted(kinds)
+    return Run.Status.PAUSED, []
+
+
+def _activity(shape: Shape, state: RunState) -> tuple[bool, set[str]]:
+    """Whether a worker has or will get something, and the kinds of question still open."""
+    busy = False
+    kinds: set[str] = set()
+    for slot in _open_slots(shape, state):
+        if slot.status in ("queued", "running", "lost"):
+            busy = True
+        elif slot.status == "asking":
+            held = state.callbacks.requests.get(slot.request_id)
+            if held is not None and held.is_live:
+                purpose = slot.ask.get("purpose") if slot.ask is not None else None
+                kinds.add("question" if purpose == "reconcile" else "gate")
+    return busy, kinds
+
+
+def _open_slots(shape: Shape, state: RunState) -> Iterator[Slot]:
+    if isinstance(shape, LeafShape):
+        yield state.slots.get((), Slot())
+        return
+    graphs = {path[:-1] for path in state.scopes}
+    for path, scope in state.scopes.items():
+        if scope.ended is not None:
+            continue
+        for name in scope.names(scope.open):
+            inner = (*path, name)
+            if scope.nodes[name].status == "checking":
+                yield state.checks[inner]
+            elif inner not in graphs:
+                yield state.slots[inner]
+
+
+def done_count(shape: Shape | None, state: RunState) -> int:
+    """How many of the steps a person counts have ended."""
+    if shape is None:
+        return 0
+    if isinstance(shape, LeafShape):
+        return int(state.slots.get((), Slot()).status == "ended")
+    return _graph_done(shape, (shape.name,), state)
+
+
+def _graph_done(graph: GraphShape, path: tuple[str, ...], state: RunState) -> int:
+    scope = state.scopes.get(path)
+    if scope is None:
+        return 0
+    count = 0
+    for node in graph.nodes:
+        if isinstance(node.job, GraphShape):
+            if scope.nodes[node.name].status != "idle":
+                count += _graph_done(node.job, (*path, node.name, node.job.name), state)
+        elif scope.nodes[node.name].status == "done":
+            count += 1
+    return count

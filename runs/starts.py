@@ -1,0 +1,204 @@
+"""One start of one step: what its context is, and the port through which the context speaks."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+from uuid import UUID
+
+from django.conf import settings
+from django.db import IntegrityError
+from django.db.models import QuerySet
+
+from runs import artifacts, folding, record, registry, results
+from runs.drivers import execute as steps
+from runs.drivers.context import Context, Workspace
+from runs.drivers.signal import Signal
+from runs.kernel.errors import LoopError
+from runs.kernel.events import EventKind, joined
+from runs.kernel.events import Path as EventPath
+from runs.kernel.jsonable import JSONValue, sha256_bytes, thaw
+from runs.kernel.slots import WHEN
+from runs.kernel.state import RunState
+from runs.models import Attempt
+from runs.publishing import Published
+from runs.shapes.job import Leaf, job_at
+from runs.steady import steadily
+from runs.stored import RecordCallbacks
+
+MAX_KEY: Final = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """A start that waits for a worker."""
+
+    pk: int
+    run_id: UUID
+    workflow: str
+    definition: str
+    path: EventPath
+    task: str
+    number: int
+
+    @classmethod
+    def find(cls, attempt_pk: int) -> Self | None:
+        """The start of this attempt; None when somebody has it, or it is over (design I3)."""
+        row = (
+            Attempt.objects.filter(pk=attempt_pk, status=Attempt.Status.READY)
+            .values_list("run_id", "run__workflow", "run__definition_id", "path", "task", "number")
+            .first()
+        )
+        if row is None:
+            return None
+        run_id, workflow, definition, path, task, number = row
+        return cls(
+            pk=attempt_pk,
+            run_id=run_id,
+            workflow=workflow,
+            definition=definition,
+            path=tuple(path),
+            task=task,
+            number=number,
+        )
+
+    def changed(self) -> str:
+        """Why this process's code may not go on with the record (design I13, D20), or nothing."""
+        made = registry.published(self.workflow)
+        if made is None:
+            return f"The workflow {self.workflow} is not on this worker."
+        if made.identity != folding.identity_of(self.definition):
+            return f"The shape of {self.workflow} changed since this run started."
+        return ""
+
+
+class Start:
+    """The start in this process; its fence tells its writes from those of another start."""
+
+    def __init__(self, due: Due, made: Published) -> None:
+        self.due = due
+        self.made = made
+        self.path = due.path
+        self.fence = secrets.token_hex(16)
+        self.signal = Signal()
+        self.state = RunState()
+        self._emitted = 0
+        self._callbacks: RecordCallbacks | None = None
+
+    @property
+    def is_check(self) -> bool:
+        """Whether it only evaluates a node's `when`."""
+        return self.due.task == WHEN
+
+    @property
+    def leaf(self) -> Leaf:
+        found = job_at(self.made.job, self.path)
+        assert isinstance(found, Leaf)
+        return found
+
+    @property
+    def label(self) -> str:
+        return WHEN if self.is_check else self.leaf.shape.label
+
+    def key(self, what: str) -> str:
+        """The key under which the record takes an effect of this start once."""
+        key = f"step:{what}:{self.due.task}:{self.due.number}:{joined(self.path)}"
+        return key if len(key) <= MAX_KEY else f"step:{what}:{sha256_bytes(key.encode())}"
+
+    def is_due(self, state: RunState) -> bool:
+        places = state.checks if self.is_check else state.slots
+        slot = places.get(self.path)
+        return (
+            slot is not None
+            and slot.status == "queued"
+            and slot.number == self.due.number
+            and not state.cancelled
+            and state.ended is None
+        )
+
+    def ready(self) -> QuerySet[Attempt]:
+        return Attempt.objects.filter(pk=self.due.pk, status=Attempt.Status.READY)
+
+    def running(self) -> QuerySet[Attempt]:
+        return self.ours().filter(status=Attempt.Status.RUNNING)
+
+    def ours(self) -> QuerySet[Attempt]:
+        return Attempt.objects.filter(pk=self.due.pk, fence=self.fence)
+
+    def context(self) -> Context:
+        """What the step's code gets to see, as the record was when it started."""
+        position = steps.position_of(self.made.job.shape, self.state, self.path)
+        folder = Path(settings.OBVERSA_HOME) / "workspaces" / str(self.due.run_id)
+        folder.mkdir(parents=True, exist_ok=True)
+        attempt = position.graph.attempt if position.graph is not None else 1
+        scope = self.state.scopes.get(self.path[:-1])
+        # The same for every try of one logical attempt: a repeated effect can be recognised.
+        logical = f"{scope.invocation if scope is not None else 1}.{attempt}"
+        return Context(
+            run_id=str(self.due.run_id),
+            path=self.path,
+            params=self.state.params,
+            state=thaw(self.state.shared),
+            workspace=Workspace(dir=folder.resolve()),
+            port=self,
+            signal=self.signal,
+            idempotency_key=f"{self.due.run_id}/{joined(self.path)}/{logical}",
+            needs=position.needs,
+            graph=position.graph,
+            last_review=position.last_review,
+            depth=len(self.path) // 2,
+            on_callback="wait",
+            timeout_ms=position.timeout_ms,
+            timeout_grace_ms=position.timeout_grace_ms,
+        )
+
+    # --- the port --------------------------------------------------------------------------------
+
+    @property
+    def callbacks(self) -> RecordCallbacks:
+        """The run's questions, for as long as this start has its lease."""
+        if self._callbacks is None:
+            self._callbacks = RecordCallbacks(
+                self.due.run_id,
+                path=self.path,
+                actor=f"step:{joined(self.path)}"[:200],
+                guard=self._need_lease,
+            )
+        return self._callbacks
+
+    def _need_lease(self) -> None:
+        if not self.running().exists():
+            raise LoopError("ABORTED", "another worker has this step by now.", phase="body")
+
+    def emit(self, kind: str, path: EventPath, fields: Mapping[str, JSONValue]) -> None:
+        frozen = results.emitted(kind, fields)
+        self._emitted += 1
+        key = f"emit:{self.fence}:{self._emitted}"
+
+        def append() -> None:
+            with record.turn(self.due.run_id, surface="worker") as turn:
+                if self.running().exists():
+                    turn.append(kind, path, frozen, key=key)
+
+        try:
+            steadily(append)
+        except IntegrityError:
+            # An earlier try was committed, and its answer lost.
+            if not record.has_key(self.due.run_id, key):
+                raise
+
+    def attach(
+        self, name: str, content: bytes | Path, media_type: str, path: EventPath
+    ) -> dict[str, JSONValue]:
+        digest, size = artifacts.keep(content)
+        artifact: dict[str, JSONValue] = {
+            "name": name[:300],
+            "digest": digest,
+            "byteLength": size,
+            "mediaType": media_type[:255],
+        }
+        self.emit(EventKind.ARTIFACT, path, artifact)
+        return artifact
