@@ -13,7 +13,6 @@ from gates import access, columns
 from gates.errors import DefinitionRefused, SchemaRefused
 from gates.models import Request
 from gates.principals import Principal
-from gates.validation import SchemaFault, check_schema
 from runs import record
 from runs.audiences import AudienceRefused, audience_for, tokens_of
 from runs.kernel import callbacks
@@ -22,6 +21,7 @@ from runs.kernel.gate import CallbackRequest, create_callback_gate
 from runs.kernel.jsonable import JsonValueError
 from runs.models import Run
 from runs.stored import append_all
+from runs.validation import SchemaFault, check_schema
 
 DEFINITION_FIELDS: Final = {
     "gate_id": "gateId",

@@ -17,13 +17,13 @@ from gates.holding import Question
 from gates.models import Request
 from gates.principals import Principal, fresh, router_of
 from gates.receipts import Receipt, next_of
-from gates.validation import faults_of
 from runs import record
 from runs.kernel import callbacks
 from runs.kernel.callback_events import rejected, released
 from runs.kernel.events import EventKind
 from runs.kernel.gate import MAX_DEFINITION_DEPTH
 from runs.kernel.jsonable import JSONValue, snapshot, thaw
+from runs.validation import faults_of
 
 __all__ = [
     "FORCE_RELEASED",

@@ -9,6 +9,9 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.http.request import UnreadablePostError
 
+from obversa_site.errors import forbidden, not_found
+from runs.access import Forbidden, NotVisible
+
 Handler = Callable[[HttpRequest], HttpResponseBase]
 
 MAY_LOAD = {
@@ -40,6 +43,24 @@ def page_policy(get_response: Handler) -> Handler:
         return response
 
     return answer
+
+
+class Refusals:
+    """What is not this person's to see is not there; what is not theirs to do is forbidden."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self._get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        """Turn the refusals of the access rules into the pages people know."""
+        if isinstance(error, NotVisible):
+            return not_found(request, error)
+        if isinstance(error, Forbidden):
+            return forbidden(request, error)
+        return None
 
 
 def body_limit(get_response: Handler) -> Handler:

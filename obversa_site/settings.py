@@ -60,7 +60,9 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "obversa_site.middleware.Refusals",
 ]
+CSRF_FAILURE_VIEW = "obversa_site.errors.no_csrf"
 ROOT_URLCONF = "obversa_site.urls"
 ASGI_APPLICATION = "obversa_site.asgi.application"
 TEMPLATES = [
@@ -73,6 +75,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "gates.shell.inbox",
             ]
         },
     }

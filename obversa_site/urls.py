@@ -17,3 +17,8 @@ urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
 ]
+
+handler400 = "obversa_site.errors.bad_request"
+handler403 = "obversa_site.errors.forbidden"
+handler404 = "obversa_site.errors.not_found"
+handler500 = "obversa_site.errors.failed"

@@ -20,8 +20,8 @@ from jsonschema.validators import extend
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from gates.fault_words import field_and_words
-from gates.formats import format_checker
+from runs.fault_words import field_and_words
+from runs.formats import format_checker
 from runs.kernel.jsonable import JSONValue, canonical_json, parse_json, thaw
 from runs.kernel.patterns import PatternError, compile_pattern
 

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 from django import template
 from django.utils import timezone
 
+from runs.kernel.jsonable import canonical_json
+from runs.plaintext import visible as visible_text
+
 if TYPE_CHECKING:
     from runs.kernel.jsonable import JSONValue
 
 register = template.Library()
 
 LONG_TEXT = 240
+DEEPEST = 40
 
 SHAPES = {
     "waiting": "hand",
@@ -98,6 +102,25 @@ def json_pairs(value: JSONValue) -> list[tuple[str, JSONValue]]:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [(str(index), item) for index, item in enumerate(value)]
     return []
+
+
+@register.filter
+def too_deep(path: str) -> bool:
+    """Tell whether a tree has gone deeper than anybody folds it open."""
+    return bool(path) and path.count("/") >= DEEPEST
+
+
+@register.filter
+def json_text(value: JSONValue) -> str:
+    """Write a value as one line of JSON, cut where it gets long."""
+    text = visible_text(canonical_json(value))
+    return text if len(text) <= 2000 else f"{text[:2000]}…"
+
+
+@register.filter
+def visible(value: object) -> str:
+    """Spell out the hidden marks of a stranger's text."""
+    return visible_text(str(value))
 
 
 @register.filter

@@ -1,0 +1,319 @@
+"""Shapes of the API about questions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+from uuid import UUID
+
+from pydantic import ConfigDict, Field, StrictInt, StringConstraints
+
+from gates.models import Request
+from runs.schemas import (
+    EXAMPLE_RUN,
+    EXAMPLE_TIME,
+    NO_NUL,
+    Body,
+    EventShape,
+    Json,
+    Name,
+    Paging,
+    Reason,
+    Shape,
+    Text,
+)
+
+EXAMPLE_REQUEST: Final = "3f2b8c1a-6d5e-4f70-8a9b-0c1d2e3f4a5b"
+EXAMPLE_DIGEST: Final = "3a32b8f32a48c2b1ddc28ecec2c3035d4619311acf96364200e8c25efe94cd05"
+DEFINITION: Final[dict[str, Any]] = {
+    "gateId": "release-approval",
+    "gateVersion": 1,
+    "decisionText": "Approve release abc123?",
+    "responseSchema": {
+        "type": "object",
+        "properties": {"approved": {"type": "boolean"}},
+        "required": ["approved"],
+    },
+    "input": {"revision": "abc123"},
+    "presentation": {},
+}
+RequestStatus = Literal[tuple(Request.Status.values)]  # type: ignore[valid-type]  # of the model
+RequestKind = Literal[tuple(Request.Kind.values)]  # type: ignore[valid-type]  # of the model
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Suffix = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
+RouterId = Annotated[
+    Suffix | None,
+    Field(description="Tells the routers of one key apart: `a` makes it `key:NAME/a`."),
+]
+Token = Annotated[
+    str | None, Field(max_length=200, description="What `claim` gave; only the claimer has it.")
+]
+EvenCancelled = Annotated[
+    bool, Field(description="Answer a question whose run was cancelled. It starts nothing.")
+]
+
+
+def _example(**example: Any) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": [example]})
+
+
+class AskRequest(Body):
+    """A gate definition, and whom it is for."""
+
+    model_config = _example(
+        **DEFINITION,
+        stream="release-bot",
+        audience={"groups": ["Release"]},
+        dueAt="2026-01-01T12:00:00.000Z",
+        priority=10,
+    )
+
+    gate_id: str = Field(min_length=1)
+    gate_version: StrictInt = Field(ge=1, le=2**53 - 1)
+    decision_text: str = Field(min_length=1)
+    response_schema: dict[str, Json]
+    input: Json
+    presentation: dict[str, Json] = Field(default_factory=dict)
+    request_id: str | None = Field(
+        default=None, description="When given, it must be what the definition makes."
+    )
+    digest: Digest | None = Field(
+        default=None, description="When given, it must be what the definition makes."
+    )
+    stream: Name = Field(description="The stream of questions it belongs to.")
+    audience: dict[str, Json] | None = Field(
+        default=None,
+        description="Lists of names under users, groups, permissions or keys; everyone without it.",
+    )
+    kind: Literal["gate", "question"] | None = None
+    due_at: str | None = Field(default=None, description="When an answer is wanted.")
+    expires_at: str | None = Field(default=None, description="When no answer counts any more.")
+    priority: StrictInt | None = Field(default=None, ge=-1000, le=1000)
+    exclude_requester: bool | None = Field(
+        default=None, description="Whoever asked may not answer."
+    )
+
+
+class ClaimRequest(Body):
+    """Who claims, when a key has several routers."""
+
+    model_config = _example(routerId="a")
+
+    router_id: RouterId = None
+    even_cancelled: EvenCancelled = False
+
+
+class ReleaseRequest(Body):
+    """The claim to give back; the holder itself needs no token."""
+
+    model_config = _example(claimToken="5d41402abc4b2a76b9719d911017c592")
+
+    claim_token: Token = None
+    router_id: RouterId = None
+
+
+class SubmitRequest(Body):
+    """The answer. Without a claim token, claim and answer are one act."""
+
+    model_config = _example(
+        claimToken="5d41402abc4b2a76b9719d911017c592",
+        digest=EXAMPLE_DIGEST,
+        response={"approved": True},
+    )
+
+    claim_token: Token = None
+    digest: Digest = Field(description="The digest of the question that was read.")
+    response: Json = Field(description="What the question's `responseSchema` asks for.")
+    router_id: RouterId = None
+    even_cancelled: EvenCancelled = False
+
+
+class WithReason(Body):
+    """A rescue stands in the record with its reason."""
+
+    model_config = _example(reason="ben is on leave")
+
+    reason: Reason
+
+
+class Claimed(Shape):
+    """The claim, and the token that proves it."""
+
+    model_config = ConfigDict(
+        title="Claimed",
+        json_schema_extra={
+            "examples": [
+                {
+                    "ok": True,
+                    "claimToken": "5d41402abc4b2a76b9719d911017c592",
+                    "routerId": "key:deploy-bot/a",
+                }
+            ]
+        },
+    )
+
+    ok: Literal[True]
+    claim_token: str
+    router_id: str
+
+
+class ResumesAt(Shape):
+    """The run goes on by itself at that time."""
+
+    resumes_at: str
+
+
+class ReceiptShape(Shape):
+    """The answer as it was recorded, and what it led to."""
+
+    model_config = ConfigDict(
+        title="Receipt",
+        json_schema_extra={
+            "examples": [
+                {
+                    "ok": True,
+                    "response": {"approved": True},
+                    "next": "resumed",
+                    "actor": "user:7",
+                    "at": EXAMPLE_TIME,
+                    "seq": 21,
+                }
+            ]
+        },
+    )
+
+    ok: Literal[True]
+    response: dict[str, Json]
+    next: Literal["resumed", "recorded"] | ResumesAt
+    actor: str
+    at: str
+    seq: int
+
+
+class ResponseShape(Shape):
+    """One person's answer."""
+
+    response: dict[str, Json]
+    actor: str
+    at: str
+    surface: str
+
+
+class RequestShape(Shape):
+    """One question."""
+
+    model_config = ConfigDict(
+        title="Request",
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": EXAMPLE_REQUEST,
+                    "requestId": f"release-approval#1#{EXAMPLE_DIGEST}",
+                    **DEFINITION,
+                    "digest": EXAMPLE_DIGEST,
+                    "kind": "gate",
+                    "status": "pending",
+                    "runId": EXAMPLE_RUN,
+                    "stepPath": [],
+                    "stream": "release-bot",
+                    "audience": {"groups": ["Release"]},
+                    "holder": None,
+                    "claimedAt": None,
+                    "priority": 10,
+                    "dueAt": "2026-01-01T12:00:00.000Z",
+                    "expiresAt": None,
+                    "onAnswer": "resume",
+                    "needed": 1,
+                    "responses": [],
+                    "askedBy": "key:release-bot",
+                    "supersededBy": None,
+                    "closedReason": None,
+                    "createdAt": EXAMPLE_TIME,
+                    "answeredAt": None,
+                    "answeredBy": None,
+                    "url": f"https://obversa.example.com/gates/{EXAMPLE_REQUEST}/",
+                }
+            ]
+        },
+    )
+
+    id: str
+    request_id: str
+    kind: RequestKind
+    status: RequestStatus
+    gate_id: str
+    gate_version: int
+    digest: str
+    decision_text: str
+    response_schema: dict[str, Json]
+    input: Json
+    presentation: dict[str, Json]
+    run_id: str
+    step_path: list[str]
+    stream: str
+    audience: dict[str, Json]
+    holder: str | None
+    claimed_at: str | None
+    priority: int
+    due_at: str | None
+    expires_at: str | None
+    on_answer: Literal["resume", "hold"]
+    needed: int
+    responses: list[ResponseShape]
+    asked_by: str
+    superseded_by: str | None
+    closed_reason: str | None
+    created_at: str
+    answered_at: str | None
+    answered_by: str | None
+    url: str
+
+
+class RequestPage(Shape):
+    """Questions, the most urgent first."""
+
+    items: list[RequestShape]
+    next: str | None = Field(description="The cursor of the next page, null at the end.")
+
+
+class History(Shape):
+    """What happened to a question, in order."""
+
+    items: list[EventShape]
+
+
+class RequestFilter(Paging):
+    """Which questions."""
+
+    model_config = ConfigDict(populate_by_name=False)
+
+    cursor: Annotated[str, StringConstraints(max_length=500)] = Field(
+        default="", description="The `next` of the page before.", examples=[""]
+    )
+    status: RequestStatus | None = Field(
+        default=None, description="Without it the open ones.", examples=["pending"]
+    )
+    kind: RequestKind | None = Field(default=None, description="Of one kind.", examples=["gate"])
+    run_id: UUID | None = Field(
+        default=None, alias="runId", description="Of one run.", examples=[EXAMPLE_RUN]
+    )
+    request_id: str = Field(
+        default="",
+        alias="requestId",
+        max_length=700,
+        pattern=NO_NUL,
+        description="A question's own id, open or not; # is written %23 in an address.",
+        examples=[f"release-approval#1#{EXAMPLE_DIGEST}"],
+    )
+    audience: Text = Field(
+        default="",
+        description="Whom it is for: user:NAME, group:NAME, perm:NAME, key:NAME or everyone.",
+        examples=["group:Release"],
+    )
+    mine: bool = Field(
+        default=False,
+        description="Only what is for the caller to answer.",
+        examples=[True],
+    )
+    q: Text = Field(
+        default="", description="Part of the question or of its gate's id.", examples=["release"]
+    )

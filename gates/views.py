@@ -1,0 +1,192 @@
+"""The pages of questions: inbox, one question, and what may be done with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_POST
+
+from gates import access, pages, services
+from gates.errors import AlreadyAnswered, AnswerRefused, Expired, GateError, ReasonMissing
+from gates.forms import AnswerForm
+from gates.pages import GatePage
+from runs.kernel.jsonable import JsonValueError
+from runs.models import Step
+from runs.principals import Principal
+
+
+def caller(request: HttpRequest) -> Principal:
+    """Say who sent this request."""
+    return Principal.for_user(request.user)
+
+
+@never_cache
+@login_required
+@require_GET
+def inbox(request: HttpRequest) -> HttpResponse:
+    """Show what waits for this person."""
+    return render(request, "gates/inbox.html", pages.inbox_page(caller(request), request.GET))
+
+
+@never_cache
+@login_required
+@require_GET
+def gate(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Show one question beside the list."""
+    return whole(request, pages.gate_page(caller(request), pk))
+
+
+def whole(request: HttpRequest, page: GatePage, status: int = 200, **more: Any) -> HttpResponse:
+    """Answer with the whole page: the list, and the question open in it."""
+    shown = pages.inbox_page(caller(request), request.GET)
+    return render(request, "gates/gate.html", shown | {"gate": page, **more}, status=status)
+
+
+def decision(request: HttpRequest, page: GatePage, status: int = 200, **more: Any) -> HttpResponse:
+    """Answer with the decision card alone where htmx asked, else with the whole page."""
+    if request.headers.get("HX-Request"):
+        return render(request, "gates/_decision.html", {"gate": page, **more}, status=status)
+    return whole(request, page, status, **more)
+
+
+def after(request: HttpRequest, pk: UUID, **more: Any) -> HttpResponse:
+    """Go on after an act that worked: the new card, or the page by a redirect."""
+    if request.headers.get("HX-Request"):
+        return decision(request, pages.gate_page(caller(request), pk), **more)
+    return redirect("gates:gate", pk=pk)
+
+
+def refused(
+    request: HttpRequest, pk: UUID, refusal: GateError, form: AnswerForm | None = None
+) -> HttpResponse:
+    """Show a lost race or a stale page with what is true now; what was typed is kept."""
+    page = pages.gate_page(caller(request), pk)
+    page.refusal = str(refusal)
+    page.typed_note = request.POST.get("note", "")[:10_000]
+    if isinstance(refusal, AlreadyAnswered) and page.detail.given is not None:
+        given = page.detail.given
+        page.conflict = {
+            "who": given.actor_label,
+            "at": given.at,
+            "decision": {"yes": "approved", "no": "refused"}.get(given.verdict, given.decision),
+            "typed_note": page.typed_note,
+        }
+    if form is not None and page.mode == "answer":
+        page.form = form
+    return decision(request, page, 410 if isinstance(refusal, Expired) else 409)
+
+
+@login_required
+@require_POST
+def claim(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Take the question."""
+    try:
+        services.claim(pk, principal=caller(request))
+    except GateError as refusal:
+        return refused(request, pk, refusal)
+    return after(request, pk)
+
+
+@login_required
+@require_POST
+def release(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Give the claim back."""
+    return _act(request, pk, lambda who: services.release(pk, principal=who, token=_token(request)))
+
+
+@login_required
+@require_POST
+def force_release(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Take the claim from its holder, with a reason."""
+    reason = request.POST.get("reason", "")
+    answer = _act(request, pk, lambda who: services.force_release(pk, principal=who, reason=reason))
+    return answer
+
+
+@login_required
+@require_POST
+def withdraw(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Take the question back, with a reason."""
+    reason = request.POST.get("reason", "")
+    return _act(request, pk, lambda who: services.withdraw(pk, principal=who, reason=reason))
+
+
+def _act(request: HttpRequest, pk: UUID, act: Callable[[Principal], Any]) -> HttpResponse:
+    try:
+        act(caller(request))
+    except ReasonMissing as missing:
+        messages.error(request, str(missing))
+        page = pages.gate_page(caller(request), pk)
+        page.refusal = str(missing)
+        return decision(request, page, 422)
+    except GateError as refusal:
+        return refused(request, pk, refusal)
+    return after(request, pk)
+
+
+def _token(request: HttpRequest) -> str | None:
+    return request.POST.get("claim_token") or None
+
+
+@login_required
+@require_POST
+def answer(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Record the answer; a wrong one keeps its text and says what is wrong beside the field."""
+    who = caller(request)
+    row = access.find(who, pk)
+    form = pages.empty_form(row, request.POST)
+    if not form.is_valid():
+        return _again(request, pk, form)
+    try:
+        services.submit(
+            pk,
+            principal=who,
+            token=_token(request),
+            digest=request.POST.get("digest", ""),
+            response=form.response(),
+            even_cancelled=request.POST.get("kept") == "on",
+        )
+    except AnswerRefused as refusal:
+        form.add_faults(refusal.fields)
+        return _again(request, pk, form)
+    except JsonValueError as refusal:
+        form.add_error(None, str(refusal))
+        return _again(request, pk, form)
+    except GateError as refusal:
+        return refused(request, pk, refusal, form)
+    return after(request, pk, just_now=True)
+
+
+def _again(request: HttpRequest, pk: UUID, form: AnswerForm) -> HttpResponse:
+    page = pages.gate_page(caller(request), pk, form)
+    if page.mode != "answer":
+        page = pages.gate_page(caller(request), pk)
+        page.typed_note = request.POST.get("note", "")[:10_000]
+        page.refusal = "The answer was not recorded: you do not hold this question."
+        return decision(request, page, 409)
+    return decision(request, page, 422)
+
+
+@login_required
+@require_GET
+def of_step(request: HttpRequest, run: UUID, position: int) -> HttpResponse:
+    """Find the newest question of a step, wherever the page got its address from."""
+    step = Step.objects.filter(run=run, position=position).first()
+    found = (
+        None
+        if step is None
+        else access.visible_requests(caller(request))
+        .filter(run=run, step_path=step.path)
+        .order_by("-asked_seq")
+        .first()
+    )
+    if found is None:
+        raise access.NotVisible("This step has no question here.")
+    return redirect(found)

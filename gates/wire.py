@@ -1,0 +1,98 @@
+"""Questions as they go over the wire."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from gates.models import Request, Response
+from gates.projection import about
+from gates.receipts import Receipt
+from runs import folding, wire
+from runs.kernel.jsonable import thaw
+from runs.models import Event
+
+Wire = dict[str, Any]
+_GIVEN_BACK: Final = ("requestId", "gateId", "decisionText")
+
+
+def request(row: Request) -> Wire:
+    """A question as programs see it. Wants its run, audience and responses loaded."""
+    return {
+        "id": str(row.pk),
+        **_identity(row),
+        "kind": row.kind,
+        "status": row.status,
+        "runId": str(row.run_id),
+        "stepPath": row.step_path,
+        "stream": row.run.stream,
+        "audience": row.audience.spec,
+        "holder": row.holder or None,
+        "claimedAt": wire.time(row.claimed_at),
+        "priority": row.priority,
+        "dueAt": wire.time(row.due_at),
+        "expiresAt": wire.time(row.expires_at),
+        "onAnswer": row.on_answer,
+        "needed": row.needed,
+        "responses": [_response(given) for given in row.responses.all()],
+        "askedBy": row.asked_by,
+        "supersededBy": row.superseded_by or None,
+        "closedReason": row.closed_reason or None,
+        "createdAt": wire.time(row.created_at),
+        "answeredAt": wire.time(row.answered_at),
+        "answeredBy": row.answered_by or None,
+        "url": wire.address(row.get_absolute_url()),
+    }
+
+
+def _identity(row: Request) -> Wire:
+    """The eight fields of the contract; a reader can compute the digest from them again."""
+    fields = {
+        "requestId": row.request_id,
+        "gateId": row.gate_id,
+        "gateVersion": row.gate_version,
+        "digest": row.digest,
+        "decisionText": row.decision_text,
+        "responseSchema": row.response_schema,
+        "input": row.input,
+        "presentation": row.presentation,
+    }
+    if _was_narrowed(row):
+        asked = folding.to_event(Event.objects.get(run_id=row.run_id, seq=row.asked_seq))
+        fields |= {name: thaw(asked.fields["request"][name]) for name in _GIVEN_BACK}
+    return fields
+
+
+def _was_narrowed(row: Request) -> bool:
+    """Whether a column may hold less than the record: see gates/columns.py."""
+    is_cut = row.request_id != f"{row.gate_id}#{row.gate_version}#{row.digest}"
+    return is_cut or "\ufffd" in row.gate_id + row.decision_text
+
+
+def _response(row: Response) -> Wire:
+    return {
+        "response": row.response,
+        "actor": row.actor,
+        "at": wire.time(row.at),
+        "surface": row.surface,
+    }
+
+
+def receipt(given: Receipt) -> Wire:
+    """What became of an answer."""
+    return {
+        "ok": True,
+        "response": given.response,
+        "next": given.next,
+        "actor": given.actor,
+        "at": wire.time(given.at),
+        "seq": given.seq,
+    }
+
+
+def history(row: Request) -> list[Wire]:
+    """What happened to the question, in order; refused attempts too, without what they sent."""
+    rows = Event.objects.filter(
+        run_id=row.run_id, kind__startswith="callback-", payload__contains=row.digest
+    )
+    facts = (folding.to_event(event) for event in rows.order_by("seq"))
+    return [wire.event(fact) for fact in facts if about(fact) == row.request_id]

@@ -1,0 +1,41 @@
+"""Error pages: what happened, the number to quote, the way back."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+logger = logging.getLogger(__name__)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer 400."""
+    return render(request, "errors/400.html", status=400)
+
+
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer 403, with the reason where there is one for people."""
+    return render(request, "errors/403.html", {"reason": str(exception)}, status=403)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer 404, whether there is nothing or it is somebody else's."""
+    return render(request, "errors/404.html", status=404)
+
+
+def failed(request: HttpRequest) -> HttpResponse:
+    """Answer 500 with a number that stands in the log as well."""
+    number = secrets.token_hex(4)
+    logger.error("page failed error_id=%s path=%s", number, request.path)
+    return render(request, "errors/500.html", {"error_id": number}, status=500)
+
+
+def no_csrf(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """Answer a form that came without its token, from an old page or another site."""
+    words = (
+        "The form was too old or came from another site. Go back, reload the page, send it again."
+    )
+    return render(request, "errors/403.html", {"reason": words}, status=403)
