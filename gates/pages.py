@@ -385,9 +385,10 @@ def inbox_page(who: Principal, query: Mapping[str, str]) -> dict[str, Any]:
     tab = query.get("tab", "")
     given = {key: query.get(key, "").strip()[:200] for key in ("workflow", "kind", "team", "due")}
     q = query.get("q", "").strip()[:200]
-    found = queries.inbox(
-        who, tab or "unclaimed", q=q, filters=given, cursor=query.get("cursor") or None
-    )
+    if tab not in TAB_LABELS:
+        counts = queries.inbox_counts(who)
+        tab = "mine" if counts["mine"] and not counts["unclaimed"] else "unclaimed"
+    found = queries.inbox(who, tab, q=q, filters=given, cursor=query.get("cursor") or None)
     kept = {key: value for key, value in {"q": q, **given}.items() if value}
     here = reverse("gates:inbox")
 

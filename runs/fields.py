@@ -1,4 +1,4 @@
-"""JSON kept as its canonical text, so that digests and U+0000 survive a round trip (G86)."""
+"""JSON kept as text, so that digests, U+0000 and the order of a form's fields survive (G86)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.db import models
 
-from runs.kernel.jsonable import canonical_json, parse_json
+from runs.kernel.jsonable import parse_json, snapshot
 
 if TYPE_CHECKING:
     _Text = models.TextField[Any, Any]
@@ -31,12 +31,22 @@ class JSONText(_Text):
         return None if value is None else read_stored(value)
 
     def get_prep_value(self, value: Any) -> str | None:
-        return None if value is None else canonical_json(value)
+        return None if value is None else stored(value)
 
     def value_to_string(self, obj: models.Model) -> str:
-        return canonical_json(self.value_from_object(obj))
+        return stored(self.value_from_object(obj))
+
+
+def stored(value: Any) -> str:
+    """Write a value that is JSON by the rules of digests; raises JsonValueError for any other.
+
+    Keys stay in their author's order: a form shows its fields in the order of its schema. The
+    canonical text, which digests are made of, is the same for every order.
+    """
+    checked = snapshot(value)
+    return json.dumps(checked, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def read_stored(text: str) -> Any:
-    """Read what `canonical_json` wrote; what is known to be canonical is not checked again."""
+    """Read what `stored` wrote; it was checked then and is not checked again."""
     return parse_json(text) if _LONG_NUMBER.search(text) else json.loads(text)

@@ -26,7 +26,7 @@ UNSET: Final = object()
 _NUMBER: Final = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 _LEADING_ZEROS: Final = re.compile(r"(-?)0+(?=\d)", re.ASCII)
 _LONG_NAMES: Final = frozenset({"note", "prompt", "description", "comment", "reason", "feedback"})
-_LONG: Final = 120
+_LONG: Final = 1_000
 _MAX_BUTTONS: Final = 4
 _MAX_RADIOS: Final = 6
 _MAX_TEXT: Final = 200_000

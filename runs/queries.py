@@ -18,6 +18,7 @@ from runs.actors import actor_labels
 from runs.kernel.events import Event
 from runs.models import Artifact, Run, Step, Workflow
 from runs.models import Event as EventRow
+from runs.plaintext import first_line
 from runs.principals import Principal
 
 PAGE: Final = 50
@@ -164,8 +165,7 @@ def _questions(runs: Iterable[Run]) -> Mapping[Any, list[str]]:
 
 
 def _first_line(summary: str) -> str:
-    text = summary.removeprefix("waiting for a person: ").strip()
-    return text.splitlines()[0][:200] if text else "A question waits."
+    return first_line(summary.removeprefix("waiting for a person: "), 200) or "A question waits."
 
 
 def step_views(

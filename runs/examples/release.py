@@ -26,7 +26,7 @@ PARAMS: Final[dict[str, JSONValue]] = {
             "title": "Repository",
             "description": "A path on the worker's machine, or a URL the worker can reach.",
             "minLength": 1,
-            "maxLength": 2000,
+            "maxLength": 1000,
             "examples": ["/srv/git/shop.git", "https://git.example.org/shop.git"],
         },
         "version": {
@@ -51,7 +51,7 @@ PARAMS: Final[dict[str, JSONValue]] = {
             "description": "Run in a checkout of the commit. One program and its arguments; no "
             "shell reads it. Empty: nothing is tested, and the question says so.",
             "default": "",
-            "maxLength": 2000,
+            "maxLength": 1000,
             "examples": ["make test", "python -m pytest -q"],
         },
         "push": {

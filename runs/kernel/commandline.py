@@ -22,7 +22,7 @@ def parse_command(command: str | Sequence[str]) -> tuple[str, ...]:
             raise _refused(command, f"it holds {found}, and no shell reads it")
         argv = tuple(command.split())
     else:
-        argv = tuple(command)
+        argv = tuple(command) if isinstance(command, Sequence) else (command,)
         if any(not isinstance(part, str) for part in argv):
             raise _refused(command, "every argument must be a string")
     if not argv or not argv[0].strip():

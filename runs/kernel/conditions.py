@@ -138,14 +138,13 @@ def _invert(result: ConditionResult) -> ConditionResult:
 
 def as_result(value: Any, *, label: str) -> ConditionResult:
     """A predicate's return as a result (runs.md R84)."""
-    if isinstance(value, ConditionResult):
-        return value
     if isinstance(value, Mapping) and "met" in value:
-        if not isinstance(value["met"], bool):
-            raise LoopError(
-                "VALIDATION", f"the condition {label!r} returned a met that is no bool."
-            )
-        return ConditionResult.from_json(value)
+        value = ConditionResult.from_json(value)
+    if isinstance(value, ConditionResult):
+        if not isinstance(value.met, bool):
+            text = f"the condition {label!r} returned a met that is no bool."
+            raise LoopError("VALIDATION", text, phase="body")
+        return value
     return ConditionResult(met=bool(value), reason=label)
 
 

@@ -1,0 +1,275 @@
+"""Shapes of the API: what is read from a body, and what an answer looks like."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic.alias_generators import to_camel
+
+from runs.models import Run
+from runs.replies import DEFAULT_LIMIT, MAX_LIMIT
+
+NO_NUL: Final = r"^[^\x00]*$"
+# PostgreSQL stores no U+0000, and nobody searches for it.
+Text = Annotated[str, StringConstraints(max_length=200, pattern=NO_NUL)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=NO_NUL)]
+Reason = Annotated[str, StringConstraints(max_length=2000, pattern=NO_NUL)]
+Limit = Annotated[int, Field(ge=1, le=MAX_LIMIT, description="How many at most.", examples=[50])]
+Seq = Annotated[int, Field(ge=0, le=2**63 - 1, description="The number of an event.")]
+Json = Any
+RunStatus = Literal[tuple(Run.Status.values)]  # type: ignore[valid-type]  # made from the model
+
+EXAMPLE_RUN: Final = "8f14e45f-ceea-467f-9b1c-2d3e4f5a6b7c"
+EXAMPLE_TIME: Final = "2026-01-01T09:30:00.000Z"
+
+
+class Body(BaseModel):
+    """What a caller sends. A field nobody knows is refused: it would be a wish unheard."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", populate_by_name=False)
+
+
+class Shape(BaseModel):
+    """What a caller gets. More fields may come, none is renamed."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="allow")
+
+
+class StartRun(Body):
+    """A workflow and its parameters."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "workflow": "release",
+                    "params": {"version": "1.4.0"},
+                    "labels": {"team": "platform"},
+                }
+            ]
+        }
+    )
+
+    workflow: Name = Field(description="The name of the workflow in the catalogue.")
+    params: dict[str, Json] = Field(
+        default_factory=dict, description="What its JSON Schema `params` asks for."
+    )
+    labels: dict[Name, Text] = Field(
+        default_factory=dict, max_length=50, description="Names of your own, for finding it again."
+    )
+
+
+class CancelRun(Body):
+    """Why the run is cancelled."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "wrong branch"}]})
+
+    reason: Reason = Field(default="", description="Stands in the record.")
+
+
+class Progress(Shape):
+    """How many of the steps have ended."""
+
+    done: int
+    total: int
+
+
+class RunShape(Shape):
+    """One execution of a workflow, or the stream of questions of an outside program."""
+
+    model_config = ConfigDict(
+        title="Run",
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": EXAMPLE_RUN,
+                    "workflow": "release",
+                    "title": "Release",
+                    "kind": "workflow",
+                    "status": "waiting",
+                    "displayStatus": "waiting_for_gate",
+                    "waitingOn": ["gate"],
+                    "heldReason": "",
+                    "outcome": None,
+                    "params": {"version": "1.4.0"},
+                    "labels": {"team": "platform"},
+                    "stream": "",
+                    "startedBy": "user:7",
+                    "rerunOf": None,
+                    "progress": {"done": 3, "total": 6},
+                    "lastSeq": 19,
+                    "createdAt": EXAMPLE_TIME,
+                    "startedAt": EXAMPLE_TIME,
+                    "endedAt": None,
+                    "cancelRequestedAt": None,
+                    "url": f"https://obversa.example.com/runs/{EXAMPLE_RUN}/",
+                }
+            ]
+        },
+    )
+
+    id: str
+    workflow: str
+    title: str
+    kind: Literal["workflow", "external"]
+    status: RunStatus
+    display_status: str = Field(description="A waiting run says here for what.")
+    waiting_on: list[str]
+    held_reason: str
+    outcome: dict[str, Json] | None
+    params: dict[str, Json]
+    labels: dict[str, Json]
+    stream: str
+    started_by: str
+    rerun_of: str | None
+    progress: Progress
+    last_seq: int
+    created_at: str
+    started_at: str | None
+    ended_at: str | None
+    cancel_requested_at: str | None
+    url: str
+
+
+class EventShape(Shape):
+    """A fact of the record; the fields of its kind stand beside these."""
+
+    model_config = ConfigDict(
+        title="Event",
+        json_schema_extra={
+            "examples": [
+                {
+                    "seq": 4,
+                    "kind": "dag:node",
+                    "path": ["release"],
+                    "ts": EXAMPLE_TIME,
+                    "actor": "system",
+                    "surface": "worker",
+                    "node": "build",
+                    "phase": "start",
+                    "attempt": 1,
+                }
+            ]
+        },
+    )
+
+    seq: int
+    kind: str
+    path: list[str]
+    ts: str
+    actor: str
+    surface: str
+
+
+class Events(Shape):
+    """Events in order, and the number of the newest one there is."""
+
+    items: list[EventShape]
+    head: int
+
+
+class WorkflowShape(Shape):
+    """What can be started here."""
+
+    model_config = ConfigDict(
+        title="Workflow",
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "release",
+                    "title": "Release",
+                    "description": "Build, ask, publish.",
+                    "params": {
+                        "type": "object",
+                        "properties": {"version": {"type": "string"}},
+                        "required": ["version"],
+                    },
+                    "audience": {"groups": ["Release"]},
+                }
+            ]
+        },
+    )
+
+    name: str
+    title: str
+    description: str
+    params: dict[str, Json] = Field(description="A JSON Schema.")
+    audience: dict[str, Json]
+    error: str | None = Field(default=None, description="Why its file does not import.")
+
+
+class RunPage(Shape):
+    """Runs, newest first."""
+
+    items: list[RunShape]
+    next: str | None = Field(description="The cursor of the next page, null at the end.")
+
+
+class WorkflowPage(Shape):
+    """The catalogue by name."""
+
+    items: list[WorkflowShape]
+    next: str | None = Field(description="The cursor of the next page, null at the end.")
+
+
+class Paging(BaseModel):
+    """Which part of a list."""
+
+    cursor: Text = Field(default="", description="The `next` of the page before.", examples=[""])
+    limit: Limit = DEFAULT_LIMIT
+
+
+class RunFilter(Paging):
+    """Which runs."""
+
+    status: list[RunStatus] = Field(
+        default_factory=list, description="May be given more than once.", examples=[["waiting"]]
+    )
+    workflow: Text = Field(default="", description="The name of a workflow.", examples=["release"])
+    q: Text = Field(
+        default="",
+        description="Part of a workflow, title or stream, or the beginning of an id.",
+        examples=["rel"],
+    )
+
+
+class From(BaseModel):
+    """Where in the record to begin."""
+
+    after: Seq = Field(
+        default=0, description="Only events with a greater number.", examples=[18]
+    )
+
+
+class EventFilter(From):
+    """Which events, and how long to wait for one."""
+
+    limit: Limit = MAX_LIMIT
+    wait: float = Field(
+        default=0, ge=0, le=30, description="Seconds to wait for an event.", examples=[30]
+    )
+
+
+class LastSeen(BaseModel):
+    """Where a client that comes back goes on."""
+
+    last_seen: Seq | None = Field(
+        default=None,
+        alias="Last-Event-ID",
+        description="The last event that was seen; browsers send it by themselves.",
+        examples=[18],
+    )
+
+
+class Idempotency(BaseModel):
+    """One start, however often it is sent."""
+
+    key: str = Field(
+        default="",
+        alias="Idempotency-Key",
+        max_length=200,
+        pattern=r"^[\x20-\x7e]*$",
+        description="The same key starts one run, however often it is sent.",
+        examples=["release-1.4.0"],
+    )

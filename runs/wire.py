@@ -1,0 +1,90 @@
+"""Rows as they go over the wire: camelCase, times in RFC 3339 with milliseconds, in UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from django.conf import settings
+
+from runs import folding
+from runs.kernel.events import Event, EventKind
+from runs.models import Event as EventRow
+from runs.models import Run, Workflow
+
+Wire = dict[str, Any]
+
+
+def time(at: datetime | None) -> str | None:
+    """A moment, such as `2026-01-01T00:00:00.000Z`."""
+    if at is None:
+        return None
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def address(path: str) -> str:
+    """A path of this site as an address that works from anywhere."""
+    return f"{settings.OBVERSA_BASE_URL}{path}"
+
+
+def run(row: Run) -> Wire:
+    """A run as programs see it."""
+    return {
+        "id": str(row.pk),
+        "workflow": row.workflow,
+        "title": row.title,
+        "kind": row.kind,
+        "status": row.status,
+        "displayStatus": row.display_status,
+        "waitingOn": row.waiting_on,
+        "heldReason": row.held_reason,
+        "outcome": row.outcome,
+        "params": row.params,
+        "labels": row.labels,
+        "stream": row.stream,
+        "startedBy": row.started_by,
+        "rerunOf": None if row.rerun_of_id is None else str(row.rerun_of_id),
+        "progress": {"done": row.done_count, "total": row.total_count},
+        "lastSeq": row.last_seq,
+        "createdAt": time(row.created_at),
+        "startedAt": time(row.started_at),
+        "endedAt": time(row.ended_at),
+        "cancelRequestedAt": time(row.cancel_requested_at),
+        "url": address(row.get_absolute_url()),
+    }
+
+
+def event(row: EventRow | Event) -> Wire:
+    """A fact of the record: its envelope, and the fields of its kind beside it."""
+    fact = folding.to_event(row) if isinstance(row, EventRow) else row
+    return {
+        "seq": fact.seq,
+        "kind": str(fact.kind),
+        "path": list(fact.path),
+        "ts": time(datetime.fromtimestamp(fact.ts / 1000, UTC)),
+        "actor": fact.actor,
+        "surface": fact.surface,
+        **_own_fields(fact),
+    }
+
+
+_ENVELOPE = frozenset({"seq", "kind", "path", "ts", "actor", "surface"})
+
+
+def _own_fields(fact: Event) -> Mapping[str, Any]:
+    # The record holds which event made a claim where the seeds have its token; neither is told.
+    hidden = _ENVELOPE | {"claimToken"} if fact.kind == EventKind.CLAIMED else _ENVELOPE
+    return {name: value for name, value in fact.fields.items() if name not in hidden}
+
+
+def workflow(row: Workflow) -> Wire:
+    """An entry of the catalogue; `error` stands there only for a file that does not import."""
+    told = {
+        "name": row.name,
+        "title": row.title,
+        "description": row.description,
+        "params": row.params_schema,
+        "audience": row.audience.spec,
+    }
+    return {**told, "error": row.error} if row.error else told
