@@ -46,6 +46,17 @@ def fill(question: str, params: Mapping[str, Any]) -> str:
     return _FIELD.sub(value, question)
 
 
+def fill_hints(hints: JSONValue, params: Mapping[str, Any]) -> JSONValue:
+    """The presentation with every text in it filled like the question itself."""
+    if isinstance(hints, str):
+        return fill(hints, params)
+    if isinstance(hints, Mapping):
+        return {name: fill_hints(value, params) for name, value in hints.items()}
+    if isinstance(hints, list | tuple):
+        return [fill_hints(value, params) for value in hints]
+    return hints
+
+
 def default_input(needs: Mapping[str, Outcome], last: Outcome | None, *, in_graph: bool) -> Any:
     """What an approval is about when its author did not say (gates.md G98)."""
     if in_graph:
@@ -69,7 +80,7 @@ def approval_request(
         decision_text=fill(ask.question, params),
         response_schema=APPROVAL_SCHEMA,
         input=subject,
-        presentation=ask.presentation,
+        presentation={name: fill_hints(hint, params) for name, hint in ask.presentation.items()},
     )
 
 

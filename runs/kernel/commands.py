@@ -39,7 +39,7 @@ def commands(shape: Shape, before: RunState, after: RunState) -> list[Command]:
     for (task, path), number in before.queued.items():
         if after.queued.get((task, path)) != number and _is_handed_out(shape, task, path):
             slot = (after.checks if task == WHEN else after.slots)[path]
-            if slot.number != number or slot.status != "running":
+            if slot.number != number or not slot.started_at:
                 found.append(WithdrawStep(path=path, number=number, task=task))
     for (task, path), number in after.queued.items():
         if before.queued.get((task, path)) != number and _is_handed_out(shape, task, path):

@@ -104,7 +104,7 @@ def with_node(scope: Scope, name: str, **changes: Any) -> Scope:
     nodes = {**scope.nodes, name: node}
     place = scope.plan.place[name]
     ready = _marked(scope.ready, place, _is_ready(scope.plan, nodes, name))
-    if (before.settled is None) != (node.settled is None):
+    if (before.status == "done") != (node.status == "done"):
         for follower in scope.plan.followers.get(name, ()):
             is_ready = _is_ready(scope.plan, nodes, follower)
             ready = _marked(ready, scope.plan.place[follower], is_ready)

@@ -25,7 +25,7 @@ class Puppet:
         self.shape = shape
         self.attended = attended
         self.now = 1_000
-        self.state = RunState()
+        self.state = self.handed_out = RunState()
         self.events: list[Event] = []
         self.due: dict[tuple[str, Path], int] = {}
         self.append(EventKind.RUN_START, (), session=1, params=dict(params or {}))
@@ -37,16 +37,16 @@ class Puppet:
         self.events.append(event)
 
     def settle(self) -> None:
-        before = self.state
         while events := self._decided():
             for event in events:
                 self.append(event.kind, event.path, **event.fields)
             self._check_slots()
-        for command in commands(self.shape, before, self.state):
+        for command in commands(self.shape, self.handed_out, self.state):
             if isinstance(command, StartStep):
                 self.due[command.task, command.path] = command.number
             else:
-                assert self.due.pop((command.task, command.path)) == command.number
+                self.due.pop((command.task, command.path), None)
+        self.handed_out = self.state
 
     def _decided(self) -> list[Event]:
         first = decide(self.shape, self.state, self.now, attended=self.attended)
@@ -87,6 +87,7 @@ class Puppet:
     def checks(self, *path: str, met: bool) -> None:
         """A `when` written as code gives its verdict."""
         del self.due[WHEN, path]
+        self.append(EventKind.JOB_START, path, label=WHEN, task=WHEN)
         result = {"met": met, "reason": "because"}
         self.append(EventKind.CONDITION, path, label=WHEN, iteration=0, result=result)
         self.settle()

@@ -37,10 +37,12 @@ def leaves(draw: st.DrawFn, name: str, targets: list[str]) -> LeafShape:
     if draw(st.integers(0, 3)):
         return step(name, retry_safe=draw(st.booleans()))
     target = draw(st.sampled_from([None, *targets]))
-    given = draw(st.sampled_from([{}, {"has_input": True}, {"has_input": True, "input": {"n": 1}}]))
+    subjects: list[dict[str, Any]] = [{}, {"input": None}, {"input": {"n": 1}}]
+    given = draw(st.sampled_from(subjects))
     return ask(
         draw(st.sampled_from([name, "shared"])),
         **given,
+        has_input="input" in given,
         target=target,
         per_attempt=draw(st.booleans()),
     )
@@ -64,7 +66,7 @@ def graphs(draw: st.DrawFn, depth: int = 2, name: str = "g") -> GraphShape:
         reach[label] = set(needs).union(*(reach[other] for other in needs))
         back = [other for other in sorted(reach[label]) if draw(st.booleans())]
         nested = depth > 0 and draw(st.integers(0, 3)) == 0
-        job = draw(graphs(depth - 1, f"{name}{label}") if nested else leaves(label, back))
+        job: Any = draw(graphs(depth - 1, f"{name}{label}") if nested else leaves(label, back))
         when = draw(whens(needs)) if draw(st.integers(0, 3)) == 0 else None
         nodes.append(
             NodeShape(

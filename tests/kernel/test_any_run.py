@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runs.kernel.events import Event, EventKind, Path
@@ -68,6 +68,7 @@ def _run(shape: GraphShape, data: st.DataObject, *, cancel: bool = False) -> Pup
     return puppet
 
 
+@settings(max_examples=settings().max_examples // 3)
 @given(graphs(), st.data())
 def test_a_run_ends_once_nothing_is_left_to_happen(shape: GraphShape, data: st.DataObject) -> None:
     puppet = _run(shape, data)
@@ -78,6 +79,7 @@ def test_a_run_ends_once_nothing_is_left_to_happen(shape: GraphShape, data: st.D
     assert puppet.due == {}
 
 
+@settings(max_examples=settings().max_examples // 3)
 @given(graphs(), st.data())
 def test_a_cancelled_run_ends_aborted_as_soon_as_its_steps_have(
     shape: GraphShape, data: st.DataObject
@@ -89,6 +91,7 @@ def test_a_cancelled_run_ends_aborted_as_soon_as_its_steps_have(
         assert puppet.outcome.status == "aborted"
 
 
+@settings(max_examples=settings().max_examples // 3)
 @given(graphs(), st.data())
 def test_every_attempt_has_one_final_event(shape: GraphShape, data: st.DataObject) -> None:
     puppet = _run(shape, data)
@@ -122,6 +125,7 @@ def _finals(events: list[Event]) -> tuple[Counter[Any], Counter[Any], Counter[An
     return final, paused, replaced
 
 
+@settings(max_examples=settings().max_examples // 3)
 @given(graphs(), st.data())
 def test_no_node_is_built_more_often_than_its_limit_allows(
     shape: GraphShape, data: st.DataObject
@@ -140,6 +144,7 @@ def test_no_node_is_built_more_often_than_its_limit_allows(
             assert node.attempt <= scope.accepted_count + 1
 
 
+@settings(max_examples=settings().max_examples // 3)
 @given(graphs(), st.data())
 def test_the_record_alone_gives_the_same_state(shape: GraphShape, data: st.DataObject) -> None:
     puppet = _run(shape, data, cancel=True)
@@ -158,6 +163,7 @@ def test_a_shape_survives_its_canonical_text(shape: GraphShape) -> None:
     assert shape_identity(shape_from_json(wire)) == shape_identity(shape)
 
 
+@settings(max_examples=settings().max_examples // 3)
 @given(graphs(), st.data())
 def test_an_unattended_session_leaves_when_only_questions_are_left(
     shape: GraphShape, data: st.DataObject
