@@ -103,9 +103,12 @@ def _decide(
         in_graph = ctx.graph is not None
         about = default_input(ctx.needs or {}, ctx.last_outcome, in_graph=in_graph)
     attempt = ctx.graph.attempt if ctx.graph is not None else 1
-    request = approval_request(
-        leaf.label, leaf.ask, subject=about, attempt=attempt, params=ctx.params
-    )
+    try:
+        request = approval_request(
+            leaf.label, leaf.ask, subject=about, attempt=attempt, params=ctx.params
+        )
+    except ValueError as error:
+        raise LoopError("VALIDATION", str(error), phase="body") from error
     given = _answered(ctx, request)
     if given is not None:
         # The answer stands; another question of this gate that is still open is over (D8).
