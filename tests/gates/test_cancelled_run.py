@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from gates import queries, services
@@ -32,7 +34,7 @@ def test_a_cancelled_run_takes_its_questions_out_of_the_inbox(held: bool) -> Non
 def test_it_is_answered_only_on_purpose_and_that_starts_nothing() -> None:
     gate, _ = cancelled_gate()
     ada = factories.ada()
-    given = {"token": None, "digest": gate.digest, "response": {"approved": True}}
+    given: dict[str, Any] = {"token": None, "digest": gate.digest, "response": {"approved": True}}
 
     with pytest.raises(Cancelled, match="answered from the run's page"):
         services.submit(gate.pk, principal=ada, **given)

@@ -24,7 +24,7 @@ YES = {"approved": True}
 
 
 def answer(gate: Request, token: str | None = None, **changes: Any) -> services.Receipt:
-    given = {
+    given: dict[str, Any] = {
         "principal": factories.ada(),
         "digest": gate.digest,
         "response": YES,
