@@ -7,7 +7,6 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field, StrictInt, StringConstraints
 
-from gates.models import Request
 from runs.schemas import (
     EXAMPLE_RUN,
     EXAMPLE_TIME,
@@ -36,8 +35,8 @@ DEFINITION: Final[dict[str, Any]] = {
     "input": {"revision": "abc123"},
     "presentation": {},
 }
-RequestStatus = Literal[tuple(Request.Status.values)]  # type: ignore[valid-type]  # of the model
-RequestKind = Literal[tuple(Request.Kind.values)]  # type: ignore[valid-type]  # of the model
+RequestStatus = Literal["pending", "claimed", "answered", "superseded", "expired", "cancelled"]
+RequestKind = Literal["gate", "question", "approval"]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Suffix = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 RouterId = Annotated[

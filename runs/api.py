@@ -167,9 +167,7 @@ async def list_events(
     time is over or the run has ended.
     """
     await sync_to_async(access.run_or_404)(caller(request, "read"), run_id)
-    return await streams.events_answer(
-        request, run_id, wanted.after, wanted.limit, wanted.wait
-    )
+    return await streams.events_answer(request, run_id, wanted.after, wanted.limit, wanted.wait)
 
 
 @router.get(
@@ -184,7 +182,7 @@ async def list_events(
                 "content": {
                     "text/event-stream": {
                         "schema": {"type": "string"},
-                        "example": 'id: 4\ndata: {"seq":4,"kind":"dag:node","path":["release"]}\n\n',
+                        "example": 'id: 4\ndata: {"seq":4,"kind":"log","path":[]}\n\n',
                     }
                 },
             }

@@ -1,4 +1,4 @@
-"""What the operations of the API share: who calls, how an answer is written, how a list is paged."""
+"""What the operations of the API share: the caller, the JSON of an answer, the pages of a list."""
 
 from __future__ import annotations
 

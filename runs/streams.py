@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Iterator
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
@@ -19,7 +20,6 @@ from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 
 from runs import live, wire
-from runs.bells import listening
 from runs.models import Event, Run
 from runs.replies import json_text, reply
 from runs.threads import in_thread
@@ -30,6 +30,9 @@ HEARTBEAT_SECONDS: Final = 15.0
 STREAM_SECONDS: Final = 15 * 60.0
 BATCH: Final = 500
 _JOIN_SECONDS: Final = 0.002
+
+
+Reading = Callable[[UUID, int, int], Awaitable["Slice"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +89,15 @@ _readings: Final = Readings()
 
 
 async def slices(
-    run_id: UUID, after: int, limit: int, seconds: float
+    run_id: UUID, after: int, limit: int, seconds: float, reading: Reading = _readings.read
 ) -> AsyncGenerator[Slice | None, None]:
     """What follows in the record, None at every look that finds nothing; ends with the time."""
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
-    async with listening(live.run_topic(run_id)) as bell:
+    async with live.listening(live.run_topic(run_id)) as bell:
         while True:
             bell.clear()
-            found = await _readings.read(run_id, after, limit)
+            found = await reading(run_id, after, limit)
             if found.items:
                 after = found.items[-1]["seq"]
             yield found if found.items or found.is_last else None
@@ -122,16 +125,21 @@ async def events_answer(
     found = await sync_to_async(read)(run_id, after, limit)
     if found.items or found.is_final or not wait:
         return reply(found.to_wire())
-    text = _waited(run_id, after, limit, wait, found)
-    if not isinstance(request, ASGIRequest):
-        return HttpResponse(await anext(text), content_type="application/json")
-    return _streamed(text, "application/json")
+    if isinstance(request, ASGIRequest):
+        return _streamed(_waited(run_id, after, limit, wait, found), "application/json")
+    text = _waited(run_id, after, limit, wait, found, sync_to_async(read))
+    return HttpResponse(await anext(text), content_type="application/json")
 
 
 async def _waited(
-    run_id: UUID, after: int, limit: int, wait: float, found: Slice
+    run_id: UUID,
+    after: int,
+    limit: int,
+    wait: float,
+    found: Slice,
+    reading: Reading = _readings.read,
 ) -> AsyncGenerator[str, None]:
-    async with contextlib.aclosing(slices(run_id, after, limit, wait)) as following:
+    async with contextlib.aclosing(slices(run_id, after, limit, wait, reading)) as following:
         async for piece in following:
             if piece is not None:
                 found = piece
@@ -141,23 +149,20 @@ async def _waited(
 
 def stream_answer(request: HttpRequest, run_id: UUID, after: int) -> HttpResponseBase:
     """The events after a number as server-sent events, until the run has ended."""
-    frames = _frames(run_id, after)
-    if not isinstance(request, ASGIRequest):
-        return StreamingHttpResponse(_blocking(frames), content_type="text/event-stream")
-    return _streamed(frames, "text/event-stream")
+    if isinstance(request, ASGIRequest):
+        return _streamed(_frames(run_id, after), "text/event-stream")
+    return StreamingHttpResponse(_looked_up(run_id, after), content_type="text/event-stream")
 
 
 async def _frames(run_id: UUID, after: int) -> AsyncGenerator[str, None]:
     loop = asyncio.get_running_loop()
     quiet_since = loop.time()
-    yield f"retry: {int(LOOK_SECONDS * 1000)}\n\n"
+    yield _first_frame()
     async with contextlib.aclosing(slices(run_id, after, BATCH, STREAM_SECONDS)) as following:
         async for piece in following:
             if piece is not None and piece.items:
                 quiet_since = loop.time()
-                yield "".join(
-                    f"id: {event['seq']}\ndata: {json_text(event)}\n\n" for event in piece.items
-                )
+                yield _framed(piece)
             elif loop.time() - quiet_since >= HEARTBEAT_SECONDS:
                 quiet_since = loop.time()
                 yield ": still here\n\n"
@@ -186,15 +191,25 @@ async def _without_a_thread(parts: AsyncGenerator[str, None]) -> AsyncGenerator[
             yield part
 
 
-def _blocking(parts: AsyncGenerator[str, None]) -> Iterator[str]:
-    """The same for a server that knows no event loop."""
-    with asyncio.Runner() as runner:
-        try:
-            while (part := runner.run(_next(parts))) is not None:
-                yield part
-        finally:
-            runner.run(parts.aclose())
+def _looked_up(run_id: UUID, after: int) -> Iterator[str]:
+    """The same for a server that knows no event loop: it looks again and again."""
+    until = time.monotonic() + STREAM_SECONDS
+    yield _first_frame()
+    while time.monotonic() < until:
+        piece = read(run_id, after, BATCH)
+        if piece.items:
+            after = piece.items[-1]["seq"]
+            yield _framed(piece)
+        if piece.is_last:
+            return
+        if len(piece.items) < BATCH:
+            time.sleep(LOOK_SECONDS)
 
 
-async def _next(parts: AsyncGenerator[str, None]) -> str | None:
-    return await anext(parts, None)
+def _first_frame() -> str:
+    """How soon a client that was cut off comes back."""
+    return f"retry: {int(LOOK_SECONDS * 1000)}\n\n"
+
+
+def _framed(piece: Slice) -> str:
+    return "".join(f"id: {event['seq']}\ndata: {json_text(event)}\n\n" for event in piece.items)

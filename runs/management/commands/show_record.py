@@ -26,7 +26,7 @@ class Command(BaseCommand):
         rows = EventRow.objects.filter(run=run).order_by("seq")
         events = [folding.to_event(row) for row in rows]
         if options["json"]:
-            lines = (json_text(wire.event(event)) for event in events)
+            lines = iter([json_text(wire.event(event)) for event in events])
         else:
             lines = self._told(run, events)
         for line in lines:
@@ -49,4 +49,6 @@ class Command(BaseCommand):
             text = words.event_text(event, labels.get(event.actor, event.actor))
             at = wire.event(event)["ts"]
             place = "/".join(event.path)
-            yield "  ".join(part for part in (f"{event.seq:>5}", at, event.kind, place, text) if part)
+            yield "  ".join(
+                part for part in (f"{event.seq:>5}", at, event.kind, place, text) if part
+            )

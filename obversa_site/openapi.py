@@ -1,0 +1,110 @@
+"""The description of the API: what ninja derives, and for each operation what it refuses."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+ERROR_SCHEMA: Final[Mapping[str, Any]] = {
+    "title": "Error",
+    "description": "Why a request was refused: a stable code for programs, a message for people.",
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message"],
+            "properties": {
+                "code": {"type": "string"},
+                "message": {"type": "string"},
+                "field": {"type": "string", "description": "The field that is at fault."},
+                "details": {"description": "Facts behind the refusal; they differ by code."},
+            },
+        }
+    },
+}
+TAGS: Final = [
+    {"name": "Requests", "description": "Questions: ask, claim, answer, rescue."},
+    {"name": "Runs", "description": "Start runs, follow their record, stop and resume them."},
+    {"name": "Workflows", "description": "What can be started here."},
+]
+MESSAGES: Final[Mapping[str, str]] = {
+    "INVALID_JSON_VALUE": "The value at /input/n is not a finite number.",
+    "answered": "Ada answered this question at 2026-01-01 09:30 UTC. It takes one answer.",
+    "claimed": "Ben holds this question since 2026-01-01 09:30 UTC.",
+    "csrf": "Send the CSRF token of this session in the X-CSRFToken header.",
+    "invalid": "approved: This field is required.",
+    "not-found": "There is nothing at this address for you.",
+    "scope": "This key has no scope 'answer'. Make one that has it.",
+    "stale": "This answer is for another question. Read the question again.",
+    "too-large": "The request is larger than 2 MiB. Send less, or a link to it.",
+    "too-many-requests": "Too many requests. Wait as long as Retry-After says.",
+    "unauthenticated": "Sign in, or send `Authorization: Bearer KEY`.",
+    "validation": "limit: Input should be greater than or equal to 1.",
+}
+_DESCRIPTIONS: Final[Mapping[int, str]] = {
+    400: "The body is not JSON as this API reads it.",
+    401: "Nobody is signed in, or the key opens nothing.",
+    403: "Not yours to do.",
+    404: "There is no such thing, or it is not yours to see.",
+    409: "Somebody was faster, or it is not in a state for this.",
+    410: "Its time is over.",
+    413: "The body is larger than 2 MiB.",
+    422: "A field is at fault; `field` names it.",
+    429: "Too many requests; `Retry-After` says how long to wait.",
+}
+
+
+def complete(schema: dict[str, Any], status_of: Mapping[str, int]) -> dict[str, Any]:
+    """Add to every operation the errors it may answer with, each with its codes."""
+    schema["tags"] = TAGS
+    schema["components"]["schemas"]["Error"] = ERROR_SCHEMA
+    for operations in schema["paths"].values():
+        for method, operation in operations.items():
+            own = operation.pop("x-refusals", [])
+            for parameter in operation["parameters"]:
+                # Here a list is for schemas; a parameter has one example, or named ones.
+                if isinstance(parameter.get("examples"), list):
+                    parameter["example"] = parameter.pop("examples")[0]
+            _add_refusals(operation, [*_common(method, operation), *own], status_of)
+    return schema
+
+
+def _common(method: str, operation: Mapping[str, Any]) -> list[str]:
+    """What an operation refuses whatever it does."""
+    codes = ["unauthenticated", "too-many-requests"]
+    if method != "get":
+        codes += ["csrf", "too-large"]
+    if "requestBody" in operation:
+        codes.append("INVALID_JSON_VALUE")
+    if "requestBody" in operation or _has_free_parameter(operation):
+        codes.append("validation")
+    return codes
+
+
+def _has_free_parameter(operation: Mapping[str, Any]) -> bool:
+    return any(parameter["in"] != "path" for parameter in operation["parameters"])
+
+
+def _add_refusals(
+    operation: dict[str, Any], codes: Iterable[str], status_of: Mapping[str, int]
+) -> None:
+    by_status: dict[int, list[str]] = defaultdict(list)
+    for code in dict.fromkeys(codes):
+        by_status[status_of[code]].append(code)
+    for status, group in sorted(by_status.items()):
+        examples = {code: {"value": {"error": _example(code)}} for code in group}
+        operation["responses"][status] = {
+            "description": f"{_DESCRIPTIONS[status]} Codes: {', '.join(group)}.",
+            "content": {
+                "application/json": {
+                    "schema": {"$ref": "#/components/schemas/Error"},
+                    "examples": examples,
+                }
+            },
+        }
+
+
+def _example(code: str) -> dict[str, str]:
+    return {"code": code, "message": MESSAGES.get(code, "What happened, and what to do next.")}
