@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from runs.drivers.context import Context, GraphPosition
@@ -188,7 +189,7 @@ def _inside(
     review = outer.last_review if here.attempt == 1 else None
     grace = node.timeout_grace_ms
     return Position(
-        needs=needs_of(scope, node),
+        needs=MappingProxyType(needs_of(scope, node)),
         graph=GraphPosition(
             dag=graph.name,
             node=node.name,
