@@ -31,15 +31,15 @@ class Puppet:
         self.append(EventKind.RUN_START, (), session=1, params=dict(params or {}))
         self.settle()
 
-    def append(self, kind: str, path: Path = (), **fields: Any) -> None:
-        event = Event(kind, path, fields, seq=len(self.events) + 1, ts=self.now)
+    def append(self, kind: str, path: Path = (), *, actor: str = "world", **fields: Any) -> None:
+        event = Event(kind, path, fields, seq=len(self.events) + 1, ts=self.now, actor=actor)
         self.state = reduce(self.state, event)
         self.events.append(event)
 
     def settle(self) -> None:
         while events := self._decided():
             for event in events:
-                self.append(event.kind, event.path, **event.fields)
+                self.append(event.kind, event.path, actor="system", **event.fields)
             self._check_slots()
         for command in commands(self.shape, self.handed_out, self.state):
             if isinstance(command, StartStep):
