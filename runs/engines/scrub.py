@@ -1,8 +1,8 @@
 """Takes secrets out of a command's output before any of it is recorded (runs.md R227).
 
-It looks wider than the kernel's `redact`, which reads a person's note: tool tokens, keys in PEM
-form, logins in addresses, and values this process knows to be secret. Every pattern is bounded or
-anchored, so that the time stays linear on a stream of many megabytes.
+It looks wider than the kernel's `redact`, which reads a person's note and whose shapes it shares:
+tool tokens, keys in PEM form, logins in addresses, and values this process knows to be secret.
+Every pattern is bounded or anchored, so that the time stays linear on a stream of many megabytes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from runs.kernel.redact import REDACTED
+from runs.kernel.redact import REDACTED, SHAPES
 
 # A shorter value is as likely a word of the output ("test", "true", "admin") as a secret.
 _SHORTEST_VALUE: Final = 6
@@ -40,20 +40,12 @@ _PEM: Final = re.compile(
     r"(?s)-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?"
     r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)"
 )
-_ASSIGNED: Final = (
-    r"(?i)(?:token|secret|passw(?:or)?d|passphrase|api[ _-]?key|authorization|bearer)"
-    r"[\"']?[ \t]{0,8}[=:][ \t]{0,8}(?:(?:bearer|basic|token)[ \t]{1,8})?"
-    r"(?:\"[^\"\n]{1,256}\"|'[^'\n]{1,256}'|[^\s,;\"']+)"
-)
 _LOGIN_HEADER: Final = (
     r"(?i)(?<![A-Za-z0-9])(?:bearer|basic)[ \t]{1,8}"
     r"(?=[^\s]{0,64}[0-9])[A-Za-z0-9._~+/=-]{16,}"
 )
 _TOOL_KEY: Final = (
     r"(?<![A-Za-z0-9])(?:gh[opsur]_|github_pat_|glpat-|xox[abeoprs]-)[A-Za-z0-9_-]{10,}"
-)
-_ADDRESS: Final = (
-    r"(?<![\w.+-])[A-Za-z0-9][\w.+-]{0,63}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}"
 )
 _URL_LOGIN: Final = r"(?i)\b([a-z][a-z0-9+.-]{0,31}://)[^\s/@:]{0,256}:[^\s/@]{1,1024}@"
 
@@ -63,13 +55,11 @@ _SHAPES: Final = tuple(
     (hints, re.compile(pattern), instead)
     for hints, pattern, instead in (
         (("://",), _URL_LOGIN, rf"\1{REDACTED}@"),
-        (("sk-",), r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{8,}", REDACTED),
         (("gh", "glpat-", "xox"), _TOOL_KEY, REDACTED),
         (("akia", "asia"), r"(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])", REDACTED),
         (("eyj",), r"(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*", REDACTED),
-        (("token", "secret", "passw", "passp", "key", "author", "bearer"), _ASSIGNED, REDACTED),
         (("bearer", "basic"), _LOGIN_HEADER, REDACTED),
-        (("@",), _ADDRESS, REDACTED),
+        *((hints, shape, REDACTED) for hints, shape in SHAPES),
     )
 )
 

@@ -77,7 +77,10 @@ def _reopen(state: RunState, session: int) -> RunState:
                 continue
             if node.settled is not None and node.settled.passed and not node.settled.skipped:
                 continue
-            if slot is not None and graphs.get(inner) == slot.number:
+            if slot is not None and slot.status == "lost":
+                # Whether it did its work is still to be found out (design I5).
+                nodes[name] = replace(node, status="active", outcome=None)
+            elif slot is not None and graphs.get(inner) == slot.number:
                 state = put_slot(state, inner, status="queued", outcome=None)
                 status: NodeStatus = "paused" if node.status == "paused" else "active"
                 nodes[name] = replace(node, status=status, outcome=None)
@@ -85,7 +88,7 @@ def _reopen(state: RunState, session: int) -> RunState:
                 nodes[name] = replace(node, status="idle", outcome=None, met=None)
         state = put_scope(state, path, scopes.with_nodes(scope, nodes, ended=None))
     root = state.slots[()]
-    if not any(len(path) == 1 for path in state.scopes) and root.status == "ended":
+    if not any(len(path) == 1 for path in state.scopes) and root.status in ("queued", "ended"):
         state = fresh_slot(state, ())
     resumed = state.resumed | _answered(state)
     return replace(state, session=session, cancelled=False, held="", ended=None, resumed=resumed)
@@ -136,7 +139,8 @@ def _node_ended(
         state = put_check(state, inner, status="ended")
     else:
         slot = state.slots.get(inner)
-        if slot is not None and slot.status != "ended":
+        # What was lost when its run was cancelled stays lost: a later session has to ask about it.
+        if slot is not None and slot.status not in ("ended", "lost"):
             state = put_slot(state, inner, status="ended", outcome=outcome)
     # A review is answered by a run to the end; one that was cut short has not answered it (R8).
     review = node.last_review if outcome.status == "aborted" else None
