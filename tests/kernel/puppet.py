@@ -31,7 +31,10 @@ class Puppet:
         self.append(EventKind.RUN_START, (), session=1, params=dict(params or {}))
         self.settle()
 
-    def append(self, kind: str, path: Path = (), *, actor: str = "world", **fields: Any) -> None:
+    def append(self, kind: str, path: Path = (), **fields: Any) -> None:
+        self._record("world", kind, path, fields)
+
+    def _record(self, actor: str, kind: str, path: Path, fields: Mapping[str, Any]) -> None:
         event = Event(kind, path, fields, seq=len(self.events) + 1, ts=self.now, actor=actor)
         self.state = reduce(self.state, event)
         self.events.append(event)
@@ -39,7 +42,7 @@ class Puppet:
     def settle(self) -> None:
         while events := self._decided():
             for event in events:
-                self.append(event.kind, event.path, actor="system", **event.fields)
+                self._record("system", event.kind, event.path, event.fields)
             self._check_slots()
         for command in commands(self.shape, self.handed_out, self.state):
             if isinstance(command, StartStep):
