@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from runs.kernel.jsonable import canonical_json, json_equal
+from runs.plaintext import visible
 
 MAX_CHANGES: Final = 200
 _MAX_SHOWN: Final = 2_000
@@ -57,4 +58,4 @@ def _differing(before: Any, after: Any, path: str) -> Iterator[Change]:
 
 def _shown(value: Any) -> str:
     text = value if isinstance(value, str) else canonical_json(value)
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+    return visible(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…")

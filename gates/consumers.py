@@ -12,7 +12,6 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 
 from gates import fragments
 from runs import live
-from runs.bells import listening
 from runs.threads import in_thread
 
 logger = logging.getLogger(__name__)
@@ -45,7 +44,7 @@ class InboxConsumer(AsyncWebsocketConsumer):
 
     async def _watch(self) -> None:
         news = fragments.InboxNews(self.scope["user"].pk)
-        async with listening(live.INBOX) as bell:
+        async with live.listening(live.INBOX) as bell:
             while True:
                 bell.clear()
                 began = time.monotonic()

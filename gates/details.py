@@ -23,6 +23,7 @@ from runs import folding
 from runs.claims import claim_mark, claim_token
 from runs.kernel.state import RunState
 from runs.models import AudienceToken, Run, Step
+from runs.plaintext import visible
 
 COVERS: Final = ("the question's text", "what it is about", "the form of the answer", "its version")
 _WHO: Final = {"user": "", "group": "team ", "perm": "whoever has ", "key": "key "}
@@ -155,7 +156,7 @@ def who_may_answer(row: Request) -> list[str]:
         .values_list("token", flat=True)
     )
     people = {
-        f"user:{user.username}": user.get_full_name() or user.username
+        f"user:{user.username}": visible(user.get_full_name() or user.username)
         for user in User.objects.filter(
             username__in=[token[5:] for token in tokens if token.startswith("user:")]
         )
@@ -165,7 +166,7 @@ def who_may_answer(row: Request) -> list[str]:
 
 def _token_words(token: str) -> str:
     kind, _, name = token.partition(":")
-    return f"{_WHO.get(kind, '')}{name}" if name else "everyone who is signed in"
+    return visible(f"{_WHO.get(kind, '')}{name}") if name else "everyone who is signed in"
 
 
 def _permissions(principal: Principal, row: Request) -> Permissions:

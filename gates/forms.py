@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from django.forms import BoundField
+
 from runs.formfields import UNSET, VerdictField
 from runs.forms import SchemaForm
 
@@ -42,6 +44,17 @@ class AnswerForm(SchemaForm):
         self.note_required_on_no = (
             self.is_approval and isinstance(target, str) and "note" in self.fields
         )
+
+    @property
+    def note_field(self) -> BoundField | None:
+        """The note of an approval: it stands in the bar with the verdicts, always in view."""
+        return self["note"] if self.is_approval and "note" in self.fields else None
+
+    @property
+    def in_flow(self) -> list[BoundField]:
+        """The fields above the bar: all but the verdict, which is the buttons, and its note."""
+        apart = {VERDICT, "note"} if self.is_approval else set()
+        return [self[name] for name in self.fields if name not in apart]
 
     def clean(self) -> dict[str, Any]:
         """A no that sends work back says why."""

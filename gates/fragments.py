@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
@@ -9,19 +11,28 @@ from django.contrib.auth.models import User
 from django.template.loader import render_to_string
 
 from gates import queries
+from gates.inbox_page import count_text
 from gates.models import Request
-from gates.rows import rows_for
+from gates.rows import InboxRow, rows_for
+from gates.services import FORCE_RELEASED
+from gates.timeline import TimelineEvent, timeline
 from runs.principals import Principal
 
 WATCHED: Final = 100
-_BANNERS: Final = {
-    "other": ("claimed", "{who} claimed this question."),
-    "answered": ("answered", "{who} answered this question while you were reading."),
-}
+# More changes than this at once are rows only; whoever has one of them open reads the page anew.
+TOLD: Final = 10
 
 
 class SignedOut(Exception):
     """The person behind the socket may not look any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How a page last heard of a question."""
+
+    mark: str
+    at: datetime
 
 
 class InboxNews:
@@ -29,8 +40,9 @@ class InboxNews:
 
     def __init__(self, user_pk: int) -> None:
         self._user_pk = user_pk
-        self._known: dict[UUID, str] | None = None
-        self._count = -1
+        self._known: dict[UUID, Seen] | None = None
+        self._newest: datetime | None = None
+        self._counts: dict[str, int] = {}
 
     def frame(self) -> str:
         """Read the inbox anew and write the difference; empty when there is none."""
@@ -40,44 +52,80 @@ class InboxNews:
         who = Principal.for_user(user)
         counts = queries.inbox_counts(who)
         out = []
-        if (count := counts["unclaimed"] + counts["mine"]) != self._count:
-            self._count = count
-            html = render_to_string("shared/_count.html", {"inbox_count": count})
+        if counts != self._counts:
+            self._counts = counts
+            total = {"inbox_count": counts["unclaimed"] + counts["mine"]}
+            html = render_to_string("shared/_count.html", total)
             out.append(_partial("#inbox-count", "outerHTML", html))
-        shown = {row.pk: _mark(row) for row in queries.open_for(who, WATCHED)}
+            for tab, number in counts.items():
+                count = {"key": tab, "count": count_text(number)}
+                html = render_to_string("shared/_tab_count.html", count)
+                out.append(_partial(f"#tab-{tab}-count", "outerHTML", html))
+        open_here = queries.open_for(who, WATCHED)
+        elsewhere = queries.open_elsewhere(who, WATCHED)
+        shown = {row.pk: _seen(row) for row in [*elsewhere, *open_here]}
         known, self._known = self._known, shown
+        newest, self._newest = self._newest, max((one.at for one in shown.values()), default=None)
         if known is None:
             return "".join(out)
-        out += [_news(pk) for pk in shown if pk not in known]
-        changed = [pk for pk, mark in known.items() if shown.get(pk) != mark]
-        out += self._changed(who, changed)
-        return "".join(out)
+        # With more open questions than are watched, an old one moves up when another is answered.
+        is_whole = len(known) < WATCHED
+        out += [
+            _news(row.pk)
+            for row in open_here
+            if row.pk not in known and (is_whole or newest is None or row.created_at > newest)
+        ]
+        changed = [pk for pk in known.keys() | shown.keys() if _mark(known, pk) != _mark(shown, pk)]
+        return "".join(out + self._changed(who, changed, known))
 
-    def _changed(self, who: Principal, keys: list[UUID]) -> list[str]:
-        """Rows that were claimed, released or answered, and a banner where one is open."""
-        found = list(Request.objects.select_related("run").filter(pk__in=keys))
+    def _changed(self, who: Principal, keys: list[UUID], known: dict[UUID, Seen]) -> list[str]:
+        """Rows that were claimed, released or answered, and what their open pages should say."""
+        found = list(Request.objects.select_related("run").filter(pk__in=keys)) if keys else []
         out = []
-        for row in rows_for(who, found):
+        for request, row in zip(found, rows_for(who, found), strict=True):
             html = render_to_string("gates/_row.html", {"row": row})
             out.append(_partial(f"#row-{row.id}", "outerHTML", html))
-            if row.claim_state in _BANNERS:
-                kind, text = _BANNERS[row.claim_state]
-                by = row.holder_label if row.claim_state == "other" else row.answered_by
-                if row.claim_state == "answered" and by == who_label(who):
-                    continue
-                banner = {"kind": kind, "text": text.format(who=by), "url": row.url, "link": "Show"}
-                shown = render_to_string("shared/_banner.html", {"banner": banner})
-                out.append(_partial(f"#gate-{row.id}-banner", "innerHTML", shown))
+            if len(found) > TOLD or row.id not in known:
+                continue
+            events = timeline(request)
+            if not (events and events[-1].actor == who.actor):
+                out.append(_banner(row, events[-1] if events else None))
+            gate = {"pk": row.id}
+            lines = "".join(
+                render_to_string("gates/_timeline_event.html", {"gate": gate, "event": event})
+                for event in events
+            )
+            out.append(_partial(f"#gate-{row.id}-timeline", "innerHTML", lines))
         return out
 
 
-def who_label(who: Principal) -> str:
-    """The reader's own name as lists show it."""
-    return "" if who.user is None else who.user.get_full_name() or who.user.username
+def _banner(row: InboxRow, last: TimelineEvent | None) -> str:
+    """What an open page of the question should say of what somebody else did."""
+    kind, text = _BANNERS[row.claim_state]
+    who = row.holder_label if row.claim_state == "other" else row.answered_by
+    if last is not None and last.kind == FORCE_RELEASED and row.claim_state == "free":
+        who = f"{last.actor_label} took the claim back: {last.note}"
+        text = "{who}"
+    banner = {"kind": kind, "text": text.replace("{who}", who), "url": row.url, "link": "Show"}
+    html = render_to_string("shared/_banner.html", {"banner": banner})
+    return _partial(f"#gate-{row.id}-banner", "innerHTML", html)
 
 
-def _mark(row: Request) -> str:
-    return f"{row.status} {row.holder} {row.claim_seq}"
+_BANNERS: Final = {
+    "free": ("changed", "This question is free again."),
+    "you": ("changed", "You hold this question."),
+    "other": ("claimed", "{who} claimed this question."),
+    "answered": ("answered", "{who} answered this question while you were reading."),
+    "closed": ("changed", "This question was closed while you were reading."),
+}
+
+
+def _seen(row: Request) -> Seen:
+    return Seen(f"{row.status} {row.holder} {row.claim_seq}", row.created_at)
+
+
+def _mark(seen: dict[UUID, Seen], pk: UUID) -> str:
+    return seen[pk].mark if pk in seen else ""
 
 
 def _news(pk: UUID) -> str:

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
 from django.urls import reverse
-from django.utils.http import urlencode
 
-from gates import details, queries
+from gates import details, queries, subject
 from gates.details import GateDetail
 from gates.forms import AnswerForm
 from gates.models import Request
 from gates.principals import Principal
 from runs import words
 from runs.formfields import pretty
-from runs.kernel.jsonable import canonical_json
-from runs.models import Artifact
 from runs.plaintext import visible
 
-LONG: Final = 160
-TAB_LABELS: Final = {
-    "unclaimed": "Unclaimed",
-    "mine": "Mine",
-    "others": "Claimed by others",
-    "asked": "Waiting on others",
-    "history": "History",
-}
+# A copy button carries its text in the page.
+MAX_COPIED: Final = 100_000
 _STATUS_WORDS: Final = {
     "answer": "yours to answer",
     "claim": "waits for an answer",
@@ -53,8 +44,8 @@ class GatePage:
     refusal: str = ""
     typed_note: str = ""
     receipt: Mapping[str, Any] | None = None
-    summary: list[Mapping[str, Any]] = field(default_factory=list)
-    evidence: list[Mapping[str, Any]] = field(default_factory=list)
+    summary: list[subject.Fact] = field(default_factory=list)
+    evidence: list[subject.FileFact] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
     quorum: str = ""
     expires_words: str = ""
@@ -79,12 +70,18 @@ class GatePage:
 
     @property
     def status(self) -> str:
-        return self.detail.row.status
+        """The tone: an answered question has that of its answer."""
+        given = self.detail.given
+        if given is None or given.verdict != "no":
+            return self.detail.row.status
+        return "sent_back" if self.detail.outcomes.on_no else "refused"
 
     @property
     def status_word(self) -> str:
         if self.detail.mode == "held":
             return f"held by {self.detail.holder_label}"
+        if self.detail.given is not None:
+            return _decision(self.detail).lower()
         return _STATUS_WORDS.get(self.detail.mode, self.detail.row.status)
 
     @property
@@ -96,7 +93,7 @@ class GatePage:
     def breadcrumb(self) -> str:
         run, row = self.detail.run, self.detail.row
         place = row.step_path[1::2] or [row.gate_id]
-        return visible(" > ".join([run.workflow or run.stream, *place]))
+        return visible(words.BETWEEN.join([run.workflow or run.stream, *place]))
 
     @property
     def round(self) -> str:
@@ -128,7 +125,8 @@ class GatePage:
 
     @property
     def changes(self) -> list[Any]:
-        return self.detail.changes
+        """What differs from the last asking; the round itself is told in the header."""
+        return [change for change in self.detail.changes if change.path != "/attempt"]
 
     @property
     def raw_json(self) -> Any:
@@ -136,18 +134,15 @@ class GatePage:
 
     @property
     def raw_text(self) -> str:
-        return pretty(self.detail.row.input)
+        text = pretty(self.detail.row.input)
+        return text if len(text) <= MAX_COPIED else ""
 
     @property
     def on_yes(self) -> str:
         names = self.detail.outcomes.on_yes
         if self.detail.row.routing.get("purpose") != "approval":
             return ""
-        return (
-            f"{_listed(names)} {'starts' if len(names) == 1 else 'start'}"
-            if names
-            else ("the run goes on")
-        )
+        return f"the run goes on with {_listed(names)}" if names else "the run goes on"
 
     @property
     def on_no(self) -> str:
@@ -212,6 +207,7 @@ def gate_page(who: Principal, pk: Any, form: AnswerForm | None = None) -> GatePa
     detail = details.detail(who, pk)
     row = detail.row
     given = detail.given
+    files = subject.files_of(row)
     if form is None:
         form = AnswerForm(
             row.response_schema,
@@ -225,8 +221,8 @@ def gate_page(who: Principal, pk: Any, form: AnswerForm | None = None) -> GatePa
         mode="answer" if detail.mode == "kept" else detail.mode,
         banner=_banner(detail),
         receipt=None if given is None else _receipt(who, detail),
-        summary=summary_of(row),
-        evidence=evidence_of(row),
+        summary=subject.summary_of(row, files),
+        evidence=list(files.values()),
         expires_words=_expires(row),
     )
 
@@ -234,71 +230,6 @@ def gate_page(who: Principal, pk: Any, form: AnswerForm | None = None) -> GatePa
 def empty_form(row: Request, data: Any = None) -> AnswerForm:
     """The question's form, with what was sent."""
     return AnswerForm(row.response_schema, data, routing=row.routing, presentation=row.presentation)
-
-
-def summary_of(row: Request) -> list[Mapping[str, Any]]:
-    """What the decision covers as labels and values: the author's choice, else the input's keys."""
-    wanted = row.presentation.get("summary") if isinstance(row.presentation, dict) else None
-    chosen = [
-        (str(item["label"]), _at(row.input, str(item["pointer"])))
-        for item in (wanted if isinstance(wanted, list) else ())
-        if isinstance(item, dict) and {"label", "pointer"} <= item.keys()
-    ]
-    if not chosen and isinstance(row.input, dict):
-        chosen = list(row.input.items())
-    elif not chosen and row.input is not None:
-        chosen = [("about", row.input)]
-    return [_fact(label, value) for label, value in chosen[:60] if value is not None]
-
-
-def _at(value: Any, pointer: str) -> Any:
-    for part in pointer.split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, dict):
-            value = value.get(key)
-        elif isinstance(value, list) and key.isdigit() and int(key) < len(value):
-            value = value[int(key)]
-        else:
-            return None
-    return value
-
-
-def _fact(label: str, value: Any) -> Mapping[str, Any]:
-    label = visible(label)
-    if isinstance(value, dict | list):
-        return {"label": label, "value": value, "is_json": True}
-    text = value if isinstance(value, str) else canonical_json(value)
-    text = visible(text)
-    return {"label": label, "value": text, "is_long": len(text) > LONG or "\n" in text}
-
-
-def evidence_of(row: Request) -> list[Mapping[str, Any]]:
-    """The run's files that the question's input names by their digest."""
-    named = set(_digests(row.input))
-    if not named:
-        return []
-    found = Artifact.objects.filter(run=row.run_id, digest__in=named).order_by("seq")
-    latest = {(artifact.digest, artifact.name): artifact for artifact in found}
-    return [
-        {
-            "label": visible(artifact.name),
-            "value": artifact.digest,
-            "size": words.size(artifact.size),
-            "url": reverse("runs:artifact", args=[row.run_id, artifact.digest]),
-        }
-        for artifact in latest.values()
-    ]
-
-
-def _digests(value: Any) -> Iterable[str]:
-    if isinstance(value, str) and value.startswith("sha256:") and len(value) == 71:
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _digests(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _digests(item)
 
 
 def _banner(detail: GateDetail) -> Mapping[str, str] | None:
@@ -329,14 +260,14 @@ def _receipt(who: Principal, detail: GateDetail) -> Mapping[str, Any]:
     if given.next == "resumed":
         kind, text = "resumed", _resumed(detail)
     elif isinstance(given.next, Mapping):
-        kind, text = "resumes", f"Recorded. The run resumes at {given.next['resumesAt']}."
+        kind, text = "resumes", "Recorded. The run resumes at"
     elif run.kind == run.Kind.WORKFLOW:
         kind, text = "waits", "Recorded. The run waits for somebody to resume it."
         if run.status in (run.Status.PAUSED, run.Status.CANCELLED):
             resume = reverse("runs:run-resume", args=[run.pk])
     following = next((row for row in queries.open_for(who, 2) if row.pk != detail.row.pk), None)
     return {
-        "decision": _decision(given),
+        "decision": _decision(detail),
         "verdict": given.verdict,
         "note": visible(given.note),
         "response_json": given.response,
@@ -346,15 +277,27 @@ def _receipt(who: Principal, detail: GateDetail) -> Mapping[str, Any]:
         "fingerprint": detail.row.fingerprint,
         "next_kind": kind,
         "next_text": text,
+        "next_at": _later(given.next),
         "next_url": run.get_absolute_url(),
         "resume_form_url": resume,
         "next_item_url": following.get_absolute_url() if following is not None else "",
     }
 
 
-def _decision(given: details.Given) -> str:
-    words_of = {"yes": "Approved", "no": "Refused"}
-    return words_of.get(given.verdict, f"Answered: {visible(given.decision)}")
+def _later(following: Any) -> datetime | None:
+    """When the run resumes, where a time is set."""
+    later = following.get("resumesAt") if isinstance(following, Mapping) else None
+    return datetime.fromisoformat(later) if later else None
+
+
+def _decision(detail: GateDetail) -> str:
+    given, target = detail.given, detail.outcomes.on_no
+    assert given is not None
+    if given.verdict == "no" and target:
+        return f"Sent back to {visible(target)}"
+    return {"yes": "Approved", "no": "Refused"}.get(
+        given.verdict, f"Answered: {visible(given.decision)}"
+    )
 
 
 def _resumed(detail: GateDetail) -> str:
@@ -362,7 +305,7 @@ def _resumed(detail: GateDetail) -> str:
     given, outcomes = detail.given, detail.outcomes
     assert given is not None
     if given.verdict == "no" and outcomes.on_no:
-        return f"The run resumed: the work went back to {outcomes.on_no}."
+        return f"The run resumed with {visible(outcomes.on_no)}."
     if given.verdict == "yes" and outcomes.on_yes:
         return f"The run resumed with {_listed(outcomes.on_yes)}."
     return "The run resumed."
@@ -371,55 +314,10 @@ def _resumed(detail: GateDetail) -> str:
 def _expires(row: Request) -> str:
     if row.expires_at is None or not row.is_open:
         return ""
-    return f"expires {row.expires_at:%d %b %Y, %H:%M} UTC"
+    return f"expires {row.expires_at:%-d %b %Y, %H:%M} UTC"
 
 
 def _listed(names: list[str]) -> str:
     shown = [visible(name) for name in names[:4]]
     more = f" and {len(names) - 4} more" if len(names) > 4 else ""
     return ", ".join(shown) + more
-
-
-def inbox_page(who: Principal, query: Mapping[str, str]) -> dict[str, Any]:
-    """The list pane: tabs with counts, filters as chips, rows, the way to the next page."""
-    tab = query.get("tab", "")
-    given = {key: query.get(key, "").strip()[:200] for key in ("workflow", "kind", "team", "due")}
-    q = query.get("q", "").strip()[:200]
-    if tab not in TAB_LABELS:
-        counts = queries.inbox_counts(who)
-        tab = "mine" if counts["mine"] and not counts["unclaimed"] else "unclaimed"
-    found = queries.inbox(who, tab, q=q, filters=given, cursor=query.get("cursor") or None)
-    kept = {key: value for key, value in {"q": q, **given}.items() if value}
-    here = reverse("gates:inbox")
-
-    def url(**changes: str) -> str:
-        wanted = {"tab": found.tab, **kept, **changes}
-        text = urlencode({key: value for key, value in wanted.items() if value})
-        return f"{here}?{text}"
-
-    narrowed = bool(kept)
-    return {
-        "tab": found.tab,
-        "q": q,
-        "tabs": [
-            {
-                "key": key,
-                "label": label,
-                "count": found.counts.get(key),
-                "url": url(tab=key),
-                "active": key == found.tab,
-            }
-            for key, label in TAB_LABELS.items()
-        ],
-        "filters": [
-            {"label": f"{key}: {value}", "remove_url": url(**{key: ""})}
-            for key, value in kept.items()
-        ],
-        "rows": found.rows,
-        "next_url": url(cursor=found.next) if found.next else None,
-        "empty_kind": "search" if narrowed else found.tab,
-        "list_url": url(),
-        "clear_url": f"{here}?tab={found.tab}",
-        "unclaimed_url": f"{here}?tab=unclaimed",
-        "workflows_url": reverse("runs:workflow-list"),
-    }

@@ -23,6 +23,7 @@ from gates.models import ApiKey, Request
 from gates.views import caller
 from runs import words
 from runs.audiences import audiences_with
+from runs.plaintext import visible
 
 SHOWN_MEMBERS = 8
 
@@ -39,7 +40,7 @@ def team_list(request: HttpRequest) -> HttpResponse:
             {
                 "id": row.id,
                 "url": reverse("gates:team", args=[row.id]),
-                "name": row.name,
+                "name": visible(row.name),
                 "members_text": members.get(row.id, "nobody yet"),
                 "open_count": row.open_count,
                 "unclaimed_count": row.unclaimed_count,
@@ -62,7 +63,7 @@ def _members(groups: list[int]) -> dict[int, str]:
     ):
         names.setdefault(group, []).append(f"{first} {last}".strip() or username)
     return {
-        group: ", ".join(who[:SHOWN_MEMBERS])
+        group: visible(", ".join(who[:SHOWN_MEMBERS]))
         + (f" and {len(who) - SHOWN_MEMBERS} more" if len(who) > SHOWN_MEMBERS else "")
         for group, who in names.items()
     }
@@ -81,7 +82,7 @@ def team(request: HttpRequest, pk: int) -> HttpResponse:
     rows = sorted(found.rows, key=lambda row: row.claim_state != "free")
     page = {
         "team": {
-            "name": group.name,
+            "name": visible(group.name),
             "members_text": _members([group.pk]).get(group.pk, "nobody yet"),
             **_usual_times(group),
         },
@@ -145,7 +146,7 @@ def _settings(
         "keys": [
             {
                 "id": key.pk,
-                "name": key.name,
+                "name": visible(key.name),
                 "prefix": f"obv_{key.prefix}",
                 "scopes_text": ", ".join(key.scopes),
                 "created_at": key.created_at,
@@ -169,7 +170,7 @@ def key_create(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         try:
             _, text = keys.create_key(
-                form.cleaned_data["name"], form.cleaned_data["scopes"], user=request.user
+                form.cleaned_data["name"], form.cleaned_data["scopes"], user=caller(request).user
             )
         except KeyRefused as refusal:
             form.add_error(refusal.field if refusal.field in form.fields else None, str(refusal))

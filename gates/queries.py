@@ -74,6 +74,16 @@ def open_for(principal: Principal, limit: int = PAGE) -> list[Request]:
     return page_of(parts, URGENT_FIRST, None, limit).rows
 
 
+def open_elsewhere(principal: Principal, limit: int = PAGE) -> list[Request]:
+    """Open questions this person follows without holding them: held by others, or asked by them."""
+    audiences = audiences_with(principal.tokens)
+    found: dict[UUID, Request] = {}
+    for tab in ("others", "asked"):
+        parts = _parts(principal, tab, audiences)
+        found |= {row.pk: row for row in page_of(parts, URGENT_FIRST, None, limit).rows}
+    return list(found.values())
+
+
 def team_queue(
     group: str, *, principal: Principal, cursor: str | None = None, limit: int = PAGE
 ) -> Inbox:

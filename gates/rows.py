@@ -14,6 +14,7 @@ from django.utils import timezone
 from gates import access
 from gates.models import Request, Response
 from gates.principals import Principal, actor_labels
+from runs.plaintext import visible
 
 _SOON: Final = timedelta(hours=2)
 _MARKUP: Final = re.compile(r"[*_`#>~]+|\[([^\]]*)\]\([^)]*\)")
@@ -88,11 +89,13 @@ def _row(
         holder_label=labels[row.holder],
         claimed_at=row.claimed_at,
         answered_by=labels[row.answered_by] if row.answered_by else "",
-        decision_label=decision_label(answer) if row.status == Request.Status.ANSWERED else "",
+        decision_label=visible(decision_label(answer))
+        if row.status == Request.Status.ANSWERED
+        else "",
         kind=row.kind,
         kind_label=kind_label(row.response_schema),
-        workflow=row.run.workflow or row.run.stream,
-        step=row.step_path[-1] if row.step_path else row.gate_id,
+        workflow=visible(row.run.workflow or row.run.stream),
+        step=visible(row.step_path[-1] if row.step_path else row.gate_id),
         run_id=row.run_id,
         run_short=row.run.short,
         starter=labels[row.asked_by] if row.asked_by else "",
@@ -105,6 +108,11 @@ def _row(
         quorum="",
         can_force_release=rescues and state == "other",
     )
+
+
+def _decided(row: Request, answer: Any) -> str:
+    is_answered = row.status == Request.Status.ANSWERED
+    return visible(decision_label(answer)) if is_answered else ""
 
 
 def claim_state(principal: Principal, row: Request) -> str:
@@ -129,7 +137,7 @@ def question_line(text: str) -> str:
     """The first line of a question without its Markdown, for a list or a page's title."""
     first = next((line for line in text.splitlines() if line.strip()), text)
     plain = _MARKUP.sub(lambda match: match[1] or "", first).strip()
-    return (plain or first.strip())[:LINE]
+    return visible(plain or first.strip())[:LINE]
 
 
 def kind_label(schema: Any) -> str:

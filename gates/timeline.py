@@ -15,6 +15,7 @@ from gates.services import FORCE_RELEASED
 from runs import folding
 from runs.kernel.events import Event, EventKind
 from runs.models import Event as EventRow
+from runs.plaintext import visible
 
 _KINDS: Final[Mapping[str, str]] = {
     EventKind.REQUESTED: "asked",
@@ -85,7 +86,7 @@ def _told(event: Event, labels: Mapping[str, str]) -> TimelineEvent:
         actor_label=labels[_actor(event)],
         surface=event.surface,
         at=moment(event.ts),
-        note="" if expired else _note(event.fields),
+        note="" if expired else visible(_note(event.fields)),
     )
 
 

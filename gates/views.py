@@ -13,10 +13,11 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from gates import access, pages, services
+from gates import access, inbox_page, pages, services
 from gates.errors import AlreadyAnswered, AnswerRefused, Expired, GateError, ReasonMissing
 from gates.forms import AnswerForm
 from gates.pages import GatePage
+from gates.rows import rows_for
 from runs.kernel.jsonable import JsonValueError
 from runs.models import Step
 from runs.principals import Principal
@@ -32,7 +33,7 @@ def caller(request: HttpRequest) -> Principal:
 @require_GET
 def inbox(request: HttpRequest) -> HttpResponse:
     """Show what waits for this person."""
-    return render(request, "gates/inbox.html", pages.inbox_page(caller(request), request.GET))
+    return render(request, "gates/inbox.html", inbox_page.inbox_page(caller(request), request.GET))
 
 
 @never_cache
@@ -45,14 +46,17 @@ def gate(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 def whole(request: HttpRequest, page: GatePage, status: int = 200, **more: Any) -> HttpResponse:
     """Answer with the whole page: the list, and the question open in it."""
-    shown = pages.inbox_page(caller(request), request.GET)
+    shown = inbox_page.inbox_page(caller(request), request.GET, inbox_page.tab_of(page.detail))
     return render(request, "gates/gate.html", shown | {"gate": page, **more}, status=status)
 
 
 def decision(request: HttpRequest, page: GatePage, status: int = 200, **more: Any) -> HttpResponse:
-    """Answer with the decision card alone where htmx asked, else with the whole page."""
+    """Answer with the decision card and what changed around it where htmx asked, else the page."""
     if request.headers.get("HX-Request"):
-        return render(request, "gates/_decision.html", {"gate": page, **more}, status=status)
+        (row,) = rows_for(caller(request), [page.detail.row])
+        counts = inbox_page.counts_of(caller(request))
+        news = {"gate": page, "row": row, "counts": counts, **more}
+        return render(request, "gates/_decided.html", news, status=status)
     return whole(request, page, status, **more)
 
 
@@ -91,7 +95,7 @@ def claim(request: HttpRequest, pk: UUID) -> HttpResponse:
         services.claim(pk, principal=caller(request))
     except GateError as refusal:
         return refused(request, pk, refusal)
-    return after(request, pk)
+    return after(request, pk, just_claimed=True)
 
 
 @login_required
@@ -106,8 +110,7 @@ def release(request: HttpRequest, pk: UUID) -> HttpResponse:
 def force_release(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Take the claim from its holder, with a reason."""
     reason = request.POST.get("reason", "")
-    answer = _act(request, pk, lambda who: services.force_release(pk, principal=who, reason=reason))
-    return answer
+    return _act(request, pk, lambda who: services.force_release(pk, principal=who, reason=reason))
 
 
 @login_required

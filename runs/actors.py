@@ -8,6 +8,8 @@ from typing import Final
 
 from django.contrib.auth.models import User
 
+from runs.plaintext import visible
+
 _PERSON: Final = re.compile(r"user:(\d{1,18})")
 
 
@@ -24,7 +26,8 @@ def actor_labels(actors: Iterable[str]) -> dict[str, str]:
     labels = {"": "nobody"}
     for actor in wanted:
         user = people.get(actor)
-        labels[actor] = _label(actor) if user is None else user.get_full_name() or user.username
+        named = _label(actor) if user is None else user.get_full_name() or user.username
+        labels[actor] = visible(named)
     return labels
 
 

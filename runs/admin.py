@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest
 
@@ -47,7 +47,6 @@ class EventInline(ReadOnly, admin.TabularInline[Event, Run]):
     model = Event
     formset = LastRows
     fields = ["seq", "at", "kind", "path", "actor", "surface", "payload"]
-    readonly_fields = fields
     extra = 0
     verbose_name_plural = f"Events (the last {SHOWN})"
 
@@ -56,7 +55,6 @@ class AttemptInline(ReadOnly, admin.TabularInline[Attempt, Run]):
     model = Attempt
     formset = LastAttempts
     fields = ["path", "task", "number", "status", "worker", "lease_until", "claimed_at", "ended_at"]
-    readonly_fields = fields
     extra = 0
     verbose_name_plural = f"Attempts (the last {SHOWN})"
 
@@ -64,7 +62,6 @@ class AttemptInline(ReadOnly, admin.TabularInline[Attempt, Run]):
 class ArtifactInline(ReadOnly, admin.TabularInline[Artifact, Run]):
     model = Artifact
     fields = ["name", "digest", "size", "media_type", "step_path", "created_at"]
-    readonly_fields = fields
     extra = 0
 
 

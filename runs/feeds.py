@@ -9,7 +9,6 @@ from typing import Any, Final, Protocol
 from uuid import UUID
 
 from runs import fragments, live, queries
-from runs.bells import listening
 from runs.models import Run
 from runs.threads import in_thread
 
@@ -58,7 +57,7 @@ class Feed:
             self._registry.drop(self._run_id, self)
 
     async def _tail(self) -> None:
-        async with listening(live.run_topic(self._run_id)) as bell:
+        async with live.listening(live.run_topic(self._run_id)) as bell:
             while True:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(bell.wait(), LOOK_SECONDS)

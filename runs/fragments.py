@@ -10,10 +10,11 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
-from runs import access, queries, words
+from runs import access, event_lines, queries, run_graph, step_views, words
 from runs.actors import actor_label
 from runs.kernel.events import Event, EventKind, Path
 from runs.models import Run
+from runs.plaintext import visible
 from runs.principals import Principal
 
 
@@ -35,9 +36,9 @@ def run_page(who: Principal, run: Run, before: int | None = None) -> dict[str, A
     first = events[0].seq if events else 0
     return page | {
         "run": page["run"] | actions(who, run),
-        "ticks": queries.axis_ticks(run, timezone.now()),
-        "graph_json": queries.graph_of(run, page["steps"]),
-        "events": queries.event_views(events),
+        "ticks": step_views.axis_ticks(run, timezone.now()),
+        "graph_json": run_graph.graph_of(run, page["steps"]),
+        "events": event_lines.event_views(events),
         "earlier_url": f"{run.get_absolute_url()}?before={first}" if first > 1 else "",
         "last_seq": run.last_seq,
         "ws_url": f"/ws/runs/{run.pk}/" if before is None else "",
@@ -46,12 +47,12 @@ def run_page(who: Principal, run: Run, before: int | None = None) -> dict[str, A
 
 def run_parts(run: Run, only: Iterable[Path] | None = None) -> dict[str, Any]:
     """What changes while a run goes: its facts, what it waits for, its steps and files."""
-    waiting = queries.waiting_of(run)
+    waiting = step_views.waiting_of(run)
     return {
         "run": _facts(run, len(waiting)),
         "waiting": waiting,
-        "steps": queries.step_views(run, timezone.now(), only),
-        "artifacts": [view for _, view in queries.artifacts_of(run)],
+        "steps": step_views.step_views(run, timezone.now(), only),
+        "artifacts": [view for _, view in step_views.artifacts_of(run)],
     }
 
 
@@ -61,25 +62,25 @@ def _facts(run: Run, waiting: int) -> dict[str, Any]:
         word = f"waits for {waiting} {'answer' if waiting == 1 else 'answers'}"
     if run.status == Run.Status.RUNNING and run.cancel_requested_at is not None:
         word = "being cancelled"
-    outcome = run.outcome or {}
     failed = run.status in (Run.Status.FAILED, Run.Status.EXHAUSTED)
     return {
         "id": str(run.pk),
         "short": run.short,
-        "workflow": run.workflow or run.stream,
-        "title": run.title or run.workflow or f"Questions of {run.stream}",
+        "workflow": visible(run.workflow or run.stream),
+        "title": words.title(run),
         "version": (run.definition_id or "")[:8],
         "status": run.status,
         "status_word": word,
-        "started_by": actor_label(run.started_by),
+        "started_by": visible(actor_label(run.started_by)),
         "created_at": run.created_at,
         "started_at": run.started_at,
         "ended_at": run.ended_at,
         "elapsed": words.length(run.started_at, run.ended_at or timezone.now()),
         "done": run.done_count,
-        "total": run.total_count,
+        "total": 0 if run.is_final and run.status != Run.Status.PASSED else run.total_count,
         "params_json": run.params,
-        "reason": run.held_reason or (str(outcome.get("summary") or "") if failed else ""),
+        "reason": visible(run.held_reason) or (step_views.failure_of(run) if failed else ""),
+        "about": words.about(run.params),
     }
 
 
@@ -105,7 +106,7 @@ def frame(run: Run, events: list[Event], known: dict[str, str]) -> str:
     parts = run_parts(run, _touched(events))
     rows = "".join(
         render_to_string("runs/_event.html", {"event": view})
-        for view in queries.event_views(events)
+        for view in event_lines.event_views(events)
     )
     out = [_partial("run-events", "beforeend", rows)]
     for name, template in (

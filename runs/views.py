@@ -14,10 +14,11 @@ from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from runs import access, artifacts, fragments, queries, services
+from runs import access, artifacts, catalogue, fragments, services
 from runs.errors import ParamsRefused, RunsError
 from runs.forms import SchemaForm
 from runs.principals import Principal
+from runs.run_list import TABS, run_rows
 
 
 def caller(request: HttpRequest) -> Principal:
@@ -33,8 +34,8 @@ def run_list(request: HttpRequest) -> HttpResponse:
     given = {
         key: request.GET.get(key, "").strip()[:200] for key in ("tab", "q", "workflow", "before")
     }
-    tab = given["tab"] if given["tab"] in queries.TABS else "all"
-    rows, before = queries.run_rows(
+    tab = given["tab"] if given["tab"] in TABS else "all"
+    rows, before = run_rows(
         caller(request), tab=tab, q=given["q"], workflow=given["workflow"], before=given["before"]
     )
     here = reverse("runs:run-list")
@@ -55,7 +56,7 @@ def run_list(request: HttpRequest) -> HttpResponse:
         "q": given["q"],
         "tabs": [
             {"key": key, "label": label, "count": None, "url": url(tab=key), "active": key == tab}
-            for key, (label, _) in queries.TABS.items()
+            for key, (label, _) in TABS.items()
         ],
         "filters": filters,
         "next_url": url(before=before) if before else None,
@@ -85,7 +86,7 @@ def _from(request: HttpRequest) -> int | None:
 @require_POST
 def cancel(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Stop a run."""
-    return _operate(request, pk, services.cancel_run, "The run is being cancelled.")
+    return _operate(request, pk, services.cancel_run, "The run is cancelled.")
 
 
 @login_required
@@ -131,7 +132,7 @@ def artifact(request: HttpRequest, pk: UUID, digest: str) -> FileResponse:
 @require_GET
 def workflow_list(request: HttpRequest) -> HttpResponse:
     """Show what can be started here."""
-    page = {"workflows": queries.workflow_rows(caller(request))}
+    page = {"workflows": catalogue.workflow_rows(caller(request))}
     return render(request, "runs/workflows.html", page)
 
 

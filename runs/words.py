@@ -8,8 +8,11 @@ from typing import Any, Final
 
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind
 from runs.models import Run, Step
+from runs.plaintext import visible
 
 Facts = Mapping[str, Any]
+
+BETWEEN: Final = " \u203a "  # the names of a path
 
 RUN_WORDS: Final[Mapping[str, str]] = {
     Run.Status.QUEUED: "queued",
@@ -35,8 +38,31 @@ STEP_WORDS: Final[Mapping[str, str]] = {
     Step.Status.SENT_BACK: "runs again",
 }
 _ERRORS: Final = frozenset({EventKind.ERROR, EventKind.STEP_LOST, EventKind.STEP_REFUSED})
-_GATES: Final = CALLBACK_KINDS | {EventKind.ROUTED, EventKind.WITHDRAWN, EventKind.REFUSED}
+_GATES: Final = CALLBACK_KINDS | {
+    EventKind.ROUTED,
+    EventKind.WITHDRAWN,
+    EventKind.REFUSED,
+    "callback-force-released",
+}
 _OUTPUT: Final = frozenset({EventKind.LOG, EventKind.ARTIFACT, EventKind.CONDITION})
+
+
+def title(run: Run) -> str:
+    """What a run is called on pages."""
+    return visible(run.title or run.workflow or f"Questions of {run.stream}")
+
+
+def about(params: Any, limit: int = 90) -> str:
+    """The short parameters of a run, to tell it from its siblings."""
+    if not isinstance(params, Mapping):
+        return ""
+    told = [
+        visible(str(value))
+        for value in params.values()
+        if isinstance(value, str | int | float) and not isinstance(value, bool) and value != ""
+    ]
+    text = " \u00b7 ".join(part for part in told if len(part) <= 60)
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def length(start: datetime | None, end: datetime | None) -> str:
@@ -59,6 +85,13 @@ def span(seconds: float) -> str:
     if hours < 48:
         return f"{hours} h {minutes:02d} min"
     return f"{hours // 24} d {hours % 24} h"
+
+
+def tick(seconds: float, whole: float) -> str:
+    """A label of a time axis: short spans in tenths, so that no two labels are the same."""
+    if not seconds:
+        return "0"
+    return f"{seconds:.1f} s" if whole < 20 else span(seconds)
 
 
 def size(count: int) -> str:

@@ -66,15 +66,19 @@ PARAMS: Final[dict[str, JSONValue]] = {
 }
 
 PRESENTATION: Final[dict[str, JSONValue]] = {
+    "yesLabel": "Approve {version}",
+    "noLabel": "Send back to inspect",
     "summary": [
         {"label": "Version", "pointer": "/version"},
-        {"label": "Commit", "pointer": "/commit/short"},
-        {"label": "Commits", "pointer": "/changes/count"},
+        {"label": "Commit", "pointer": "/commit"},
         {"label": "Since", "pointer": "/changes/since"},
+        {"label": "Changes", "pointer": "/changes/commits", "count": "/changes/count"},
         {"label": "Tests", "pointer": "/test/result"},
-        {"label": "Archive", "pointer": "/artifact/name"},
-        {"label": "Digest", "pointer": "/artifact/digest"},
-        {"label": "Push", "pointer": "/push"},
+        {"label": "Test command", "pointer": "/test/command"},
+        {"label": "Its last lines", "pointer": "/test/lastLines", "as": "output"},
+        {"label": "Archive", "pointer": "/artifact"},
+        {"label": "Push the tag", "pointer": "/push"},
+        {"label": "Refused before", "pointer": "/previousNote"},
     ],
 }
 

@@ -1,24 +1,15 @@
-"""Filters that every page uses: times in words, status shapes, JSON as a tree."""
+"""Filters that every page uses: times in words, status shapes, strangers' text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from django import template
 from django.utils import timezone
 
-from runs.kernel.jsonable import canonical_json
 from runs.plaintext import visible as visible_text
 
-if TYPE_CHECKING:
-    from runs.kernel.jsonable import JSONValue
-
 register = template.Library()
-
-LONG_TEXT = 240
-DEEPEST = 40
 
 SHAPES = {
     "waiting": "hand",
@@ -70,6 +61,21 @@ def age(at: datetime | None) -> str:
 
 
 @register.filter
+def ago(at: datetime | None) -> str:
+    """Say how long ago a time was, as the end of a sentence."""
+    if at is None:
+        return ""
+    past = timezone.now() - at
+    return "just now" if past < timedelta(seconds=10) else f"{span_words(past)} ago"
+
+
+@register.filter
+def since(at: datetime | None) -> str:
+    """Say how long something has lasted."""
+    return "" if at is None else span_words(timezone.now() - at)
+
+
+@register.filter
 def time_left(at: datetime | None) -> str:
     """Say how far away a deadline is, or how long it has been missed."""
     if at is None:
@@ -79,51 +85,12 @@ def time_left(at: datetime | None) -> str:
 
 
 @register.filter
-def json_kind(value: JSONValue) -> str:
-    """Name the JSON type of a value."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, str):
-        return "long" if len(value) > LONG_TEXT or "\n" in value else "string"
-    if isinstance(value, Mapping):
-        return "object"
-    if isinstance(value, Sequence):
-        return "array"
-    return "number"
-
-
-@register.filter
-def json_pairs(value: JSONValue) -> list[tuple[str, JSONValue]]:
-    """List the members of an object or array; a key named "items" stays a key."""
-    if isinstance(value, Mapping):
-        return list(value.items())
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [(str(index), item) for index, item in enumerate(value)]
-    return []
-
-
-@register.filter
-def too_deep(path: str) -> bool:
-    """Tell whether a tree has gone deeper than anybody folds it open."""
-    return bool(path) and path.count("/") >= DEEPEST
-
-
-@register.filter
-def json_text(value: JSONValue) -> str:
-    """Write a value as one line of JSON, cut where it gets long."""
-    text = visible_text(canonical_json(value))
-    return text if len(text) <= 2000 else f"{text[:2000]}…"
-
-
-@register.filter
 def visible(value: object) -> str:
     """Spell out the hidden marks of a stranger's text."""
     return visible_text(str(value))
 
 
 @register.filter
-def json_pointer(path: str, key: str) -> str:
-    """Extend a JSON pointer by one key."""
-    return f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
+def short_digest(digest: str) -> str:
+    """The first characters of a digest, enough to tell two apart."""
+    return digest.removeprefix("sha256:")[:12]

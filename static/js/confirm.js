@@ -14,7 +14,7 @@ each("[data-confirm]", (button) => {
   button.addEventListener("click", (event) => {
     if (sure || !form.noValidate && !form.reportValidity()) return;
     event.preventDefault();
-    words.textContent = `${button.dataset.confirm}? This cannot be taken back. `;
+    words.textContent = `${button.dataset.confirm}? ${button.dataset.confirmWords ?? "This cannot be taken back."} `;
     if (step.dataset.fingerprint) {
       const print = document.createElement("code");
       print.textContent = step.dataset.fingerprint;

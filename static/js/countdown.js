@@ -25,23 +25,28 @@ export function length(ms) {
 function words(time, now) {
   const at = Date.parse(time.dateTime);
   if (time.dataset.time === "left") return at >= now ? `${span(at - now)} left` : `${span(now - at)} over`;
-  return now - at < 10000 ? "now" : span(now - at);
+  if (time.dataset.time === "span") return span(Math.max(0, now - at));
+  const ago = time.dataset.time === "ago";
+  if (now - at < 10000) return ago ? "just now" : "now";
+  return ago ? `${span(now - at)} ago` : span(now - at);
 }
 
 const exact = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "long" });
 const clock = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const date = new Intl.DateTimeFormat([], { dateStyle: "medium" });
 const day = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" });
 
 each("time[data-time]", (time) => {
   const at = new Date(time.dateTime);
   time.title = exact.format(at);
   if (time.dataset.time === "clock") time.textContent = clock.format(at);
+  if (time.dataset.time === "date") time.textContent = date.format(at);
   if (time.dataset.time === "day") time.textContent = day.format(at);
 });
 
 function tick() {
   const now = serverNow();
-  for (const time of document.querySelectorAll("time[data-time=age], time[data-time=left]")) {
+  for (const time of document.querySelectorAll("time:is([data-time=age], [data-time=ago], [data-time=span], [data-time=left])")) {
     const text = words(time, now);
     if (time.textContent !== text) time.textContent = text;
   }

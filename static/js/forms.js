@@ -52,6 +52,20 @@ function complain(input, text) {
   input.addEventListener("input", () => input.setCustomValidity(""), { once: true });
 }
 
+// The second click of a double click on "Claim" must not land on the verdict that took its place.
+const SETTLE_MS = 600;
+let loaded = false;
+window.addEventListener("load", () => {
+  loaded = true;
+});
+each("[data-verdict], [data-answer] [type=submit]", (button) => {
+  if (!loaded || button.disabled) return;
+  button.disabled = true;
+  setTimeout(() => {
+    button.disabled = false;
+  }, SETTLE_MS);
+});
+
 each("textarea", (area) => {
   if (CSS.supports("field-sizing", "content")) return;
   const fit = () => {

@@ -38,7 +38,7 @@ function scopes(data, group) {
 async function place(data) {
   const { Graph, layout } = await import("../vendor/dagre.esm.js");
   const graph = new Graph({ compound: true, multigraph: true });
-  graph.setGraph({ rankdir: "LR", nodesep: 20, ranksep: 32, marginx: 16, marginy: 16 });
+  graph.setGraph({ rankdir: "LR", nodesep: 20, ranksep: 24, marginx: 16, marginy: 16 });
   graph.setDefaultEdgeLabel(() => ({}));
   const used = new Set(data.nodes.flatMap((node) => scopes(data, node.group)));
   for (const group of data.groups) if (used.has(group.id)) graph.setNode(group.id, {});
@@ -170,7 +170,7 @@ function movable(view, svg, layer, size) {
     const rest = width - size.width * scale;
     // What does not fit is cut around the step that matters now.
     at = { x: rest >= 0 ? rest / 2 : Math.max(rest, Math.min(0, width / 2 - size.focus * scale)), y: 0, scale };
-    view.style.setProperty("--graph-height", `${Math.min(460, Math.max(120, size.height * scale))}px`);
+    view.style.setProperty("--graph-height", `${Math.min(460, Math.max(96, size.height * scale + 44))}px`);
     apply();
   };
   const zoom = (factor, x = svg.clientWidth / 2, y = svg.clientHeight / 2) => {
@@ -229,7 +229,7 @@ function movable(view, svg, layer, size) {
     tools.append(button);
   }
   view.append(tools);
-  const readable = () => fit(0.75);
+  const readable = () => fit(0.68);
   readable();
   let width = svg.clientWidth;
   new ResizeObserver(() => {

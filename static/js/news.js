@@ -49,9 +49,9 @@ function leave(row) {
   setTimeout(go, STAY_MS);
 }
 
-on("click", "[data-news-show]", async (event) => {
+on("click", "[data-news-show]", async (event, link) => {
   event.preventDefault();
-  await htmx.ajax("GET", location.href, { target: "#inbox-pane", select: "#inbox-pane", swap: "outerHTML" });
+  await htmx.ajax("GET", link.href, { target: "#inbox-pane", select: "#inbox-pane", swap: "outerHTML" });
   document.querySelector("#inbox-news")?.replaceChildren();
   settleInbox();
   document.querySelector("#inbox-list .row-link")?.focus();

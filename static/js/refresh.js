@@ -53,7 +53,10 @@ async function events(page) {
 
 async function rows(page) {
   const news = document.querySelector("#inbox-news");
-  if (!document.querySelector("#inbox-list") || !news) return;
+  const list = document.querySelector("#inbox-list");
+  if (!list || !news) return;
+  // The address may name another queue than the one that is shown.
+  if (page.querySelector("#inbox-list")?.dataset.tab !== list.dataset.tab) return;
   for (const row of page.querySelectorAll("#inbox-list > [data-row]")) {
     const shown = document.getElementById(row.id);
     if (!shown) {

@@ -40,7 +40,7 @@ function drawBars() {
 function drawAxis(total) {
   const svg = document.querySelector("[data-axis] svg");
   if (!svg) return;
-  const labels = [0, 0.5, 1].map((part) => ({ part, text: part ? length(total * part) : "0" }));
+  const labels = [0, 0.5, 1].map((part) => ({ part, text: part ? tick(total * part, total) : "0" }));
   svg.replaceChildren(
     ...labels.map(({ part, text }) => {
       const label = made("text", { x: `${part * 100}%`, y: 11, "text-anchor": part === 0 ? "start" : part === 1 ? "end" : "middle" });
@@ -48,6 +48,10 @@ function drawAxis(total) {
       return label;
     }),
   );
+}
+
+function tick(ms, whole) {
+  return whole < 20000 ? `${(ms / 1000).toFixed(1)} s` : length(ms);
 }
 
 function made(tag, attributes) {

@@ -1,0 +1,60 @@
+"""The drawn graph of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runs.models import Run
+from runs.step_views import StepView
+
+
+def graph_of(run: Run, steps: list[StepView]) -> dict[str, Any] | None:
+    """Nodes, groups and edges for the drawn graph, from the rows of the steps."""
+    rows = {f"s{step.position}": step for step in run.steps.all()}
+    if len(rows) < 2:
+        return None
+    ids = {tuple(step.path): key for key, step in rows.items()}
+    owner = {path_id: ids.get(tuple(row.parent[:-1])) for path_id, row in rows.items()}
+    groups = [
+        {"id": view.path_id, "label": view.name, "parent": owner[view.path_id]}
+        for view in steps
+        if rows[view.path_id].kind == "graph"
+    ]
+    nodes = [
+        {
+            "id": view.path_id,
+            "label": view.name,
+            "status": view.status,
+            "word": view.status_word,
+            "duration": view.duration_text,
+            "rounds": view.rounds,
+            "group": owner[view.path_id],
+        }
+        for view in steps
+        if rows[view.path_id].kind != "graph"
+    ]
+    needed = {key: {ids[(*row.parent, need)] for need in row.needs} for key, row in rows.items()}
+    edges = [
+        {"from": need, "to": key, "kind": "needs", "count": 1}
+        for key in rows
+        for need in _told(needed, key)
+    ]
+    back = [
+        {"from": view.path_id, "to": view.sent_back_to, "kind": "back", "count": 1}
+        for view in steps
+        if view.sent_back_to
+    ]
+    return {"nodes": nodes, "groups": groups, "edges": edges + back}
+
+
+def _told(needed: Mapping[str, set[str]], key: str) -> list[str]:
+    """The needs that no other need of the same step says already: b after a, c after a and b."""
+    behind: set[str] = set()
+    left = [further for need in needed[key] for further in needed[need]]
+    while left:
+        one = left.pop()
+        if one not in behind:
+            behind.add(one)
+            left.extend(needed[one])
+    return sorted(needed[key] - behind)

@@ -1,0 +1,230 @@
+"""The steps of a run as its page shows them, with what waits and what was left behind."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.urls import reverse
+
+from runs import words
+from runs.models import Artifact, Run, Step
+from runs.plaintext import first_line, visible
+
+_WAITING: Final = "waiting for a person: "
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileView:
+    """One artifact to download."""
+
+    name: str
+    digest: str
+    short: str
+    size: str
+    url: str
+    media_type: str
+
+
+@dataclass(kw_only=True)
+class StepView:
+    """One step of the list: its state, its bar on the common axis, what it left behind."""
+
+    path_id: str
+    name: str
+    depth: int
+    kind: str
+    status: str
+    status_word: str
+    attempt: int
+    rounds: str
+    desc: str
+    started_at: datetime | None
+    ended_at: datetime | None
+    duration_text: str
+    bar: Mapping[str, float] | None
+    summary: str
+    output_text: str
+    open: bool
+    is_scope: bool
+    is_kept: bool = False
+    request_url: str = ""
+    question: str = ""
+    skipped_reason: str = ""
+    sent_back_to: str = ""
+    sent_back_name: str = ""
+    sent_back_note: str = ""
+    artifacts: list[FileView] = field(default_factory=list)
+
+
+def question_of(step: Step) -> str:
+    """The question a waiting step shows, from the step's own row."""
+    return first_line(step.summary.removeprefix(_WAITING), 200) or "A question waits."
+
+
+def step_views(
+    run: Run, now: datetime, only: Iterable[Sequence[str]] | None = None
+) -> list[StepView]:
+    """The steps in order, with bars on one axis that ends now or with the run."""
+    steps = list(
+        run.steps.all() if only is None else run.steps.filter(path__in=[list(p) for p in only])
+    )
+    files: dict[tuple[str, ...], list[FileView]] = defaultdict(list)
+    for artifact in artifacts_of(run):
+        files[artifact[0]].append(artifact[1])
+    start, total = _axis(run, now)
+    ids = {tuple(step.path): f"s{step.position}" for step in steps}
+    if only is not None and any(step.sent_back_to for step in steps):
+        places = run.steps.values_list("path", "position")
+        ids = {tuple(path): f"s{position}" for path, position in places}
+    scopes = {tuple(step.parent[:-1]) for step in steps if len(step.parent) > 1}
+    return [_step_view(run, step, ids, scopes, files, now, start, total) for step in steps]
+
+
+def _axis(run: Run, now: datetime) -> tuple[datetime, float]:
+    start = run.started_at or run.created_at
+    return start, max(1.0, ((run.ended_at or now) - start).total_seconds())
+
+
+def axis_ticks(run: Run, now: datetime) -> list[dict[str, Any]]:
+    """Three labels of the time axis."""
+    _, total = _axis(run, now)
+    return [
+        {"x": round(part * 100), "label": words.tick(total * part, total)} for part in (0, 0.5, 1)
+    ]
+
+
+def _step_view(
+    run: Run,
+    step: Step,
+    ids: Mapping[tuple[str, ...], str],
+    scopes: set[tuple[str, ...]],
+    files: Mapping[tuple[str, ...], list[FileView]],
+    now: datetime,
+    start: datetime,
+    total: float,
+) -> StepView:
+    path = tuple(step.path)
+    going = step.status in ("running", "waiting")
+    end = step.ended_at or ((run.ended_at or now) if going else None)
+    bar = None
+    if step.started_at is not None and end is not None:
+        x = max(0.0, min(99.6, (step.started_at - start).total_seconds() / total * 100))
+        width = max(0.4, min(100 - x, (end - step.started_at).total_seconds() / total * 100))
+        bar = {"x": round(x, 2), "width": round(width, 2)}
+    target = (*path[:-1], step.sent_back_to) if step.sent_back_to else ()
+    waits = step.status == Step.Status.WAITING and not run.is_final
+    is_kept = step.status == Step.Status.WAITING and run.is_final
+    skipped = step.status == Step.Status.SKIPPED
+    return StepView(
+        path_id=ids[path],
+        name=visible(step.name),
+        depth=step.depth,
+        kind=step.kind,
+        status=Step.Status.CANCELLED if is_kept else step.status,
+        status_word="question kept" if is_kept else words.STEP_WORDS[step.status],
+        attempt=step.attempt,
+        rounds=str(step.attempt) if step.attempt > 1 else "",
+        desc=visible(step.desc),
+        started_at=step.started_at,
+        ended_at=step.ended_at,
+        duration_text=words.length(step.started_at, step.ended_at),
+        bar=bar,
+        summary="" if waits or is_kept or skipped else _summary(step),
+        output_text=visible(_output(step)),
+        is_kept=is_kept,
+        open=waits or step.status == Step.Status.FAILED,
+        is_scope=step.kind == "graph" or path in scopes,
+        request_url=request_url(run, step),
+        question=question_of(step) if waits else "",
+        skipped_reason=visible(step.summary.removeprefix("skipped: ")) if skipped else "",
+        sent_back_to=ids.get(target, ""),
+        sent_back_name=visible(step.sent_back_to),
+        sent_back_note=_note(step),
+        artifacts=files.get(path, []),
+    )
+
+
+def _summary(step: Step) -> str:
+    """What the step said; an approval repeats its question, which may hold Markdown."""
+    return first_line(step.summary) if step.kind == "approval" else visible(step.summary)
+
+
+def _note(step: Step) -> str:
+    """Why the step sent the work back."""
+    revision = (step.outcome or {}).get("revision") or {}
+    return visible(str(revision.get("reason") or "")) if step.sent_back_to else ""
+
+
+def failure_of(run: Run) -> str:
+    """What ended the run: the first step that failed, by its name and in its words."""
+    return failures_of([run]).get(run.pk, "")
+
+
+def failures_of(runs: Sequence[Run]) -> dict[UUID, str]:
+    """The same for many runs at once; what the run itself said where no step tells more."""
+    told = {run.pk: first_line(str((run.outcome or {}).get("summary") or "")) for run in runs}
+    over = (Step.Status.FAILED, Step.Status.EXHAUSTED)
+    steps = Step.objects.filter(run__in=told, status__in=over, ended_at__isnull=False)
+    for step in steps.exclude(kind="graph").exclude(summary="").order_by("-ended_at"):
+        told[step.run_id] = f"{visible(step.name)}: {first_line(step.summary)}"
+    return told
+
+
+def request_url(run: Run, step: Step) -> str:
+    """Where the step's question is answered; the address finds the newest asking."""
+    if not step.request_id:
+        return ""
+    return reverse("gates:of-step", args=[run.pk, step.position])
+
+
+def _output(step: Step) -> str:
+    """The output a command or check left, for reading under its step."""
+    outcome = step.outcome or {}
+    revision = outcome.get("revision") or {}
+    found = [str(item.get("evidence", "")) for item in revision.get("findings", ())]
+    data = outcome.get("data")
+    if step.kind in ("command", "gate") and isinstance(data, str):
+        return data
+    if isinstance(data, Mapping) and isinstance(data.get("output"), str):
+        return str(data["output"])
+    return "\n\n".join(text for text in found if text != step.summary)
+
+
+def waiting_of(run: Run) -> list[dict[str, Any]]:
+    """The questions the run waits for, oldest first."""
+    if run.is_final:
+        return []
+    steps = run.steps.filter(status=Step.Status.WAITING).exclude(request_id="")
+    return [
+        {
+            "text": question_of(step),
+            "url": request_url(run, step),
+            "since": step.started_at,
+        }
+        for step in steps.order_by("started_at")
+    ]
+
+
+def artifacts_of(run: Run) -> list[tuple[tuple[str, ...], FileView]]:
+    """The run's files with the step each belongs to; a name stored again shows its last bytes."""
+    latest: dict[tuple[tuple[str, ...], str], Artifact] = {}
+    for artifact in run.artifacts.all():
+        latest[(tuple(artifact.step_path), artifact.name)] = artifact
+    return [(path, file_view(run, artifact)) for (path, _), artifact in latest.items()]
+
+
+def file_view(run: Run, artifact: Artifact) -> FileView:
+    """Show an artifact as a download."""
+    return FileView(
+        name=visible(artifact.name),
+        digest=artifact.digest,
+        short=artifact.digest[7:15],
+        size=words.size(artifact.size),
+        url=reverse("runs:artifact", args=[run.pk, artifact.digest]),
+        media_type=artifact.media_type,
+    )
