@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -21,10 +21,16 @@ from tests import factories, flows
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.fixture(autouse=True)
+async def no_connection_left() -> AsyncIterator[None]:
+    """The thread in which asynchronous tests reach the database outlives them."""
+    yield
+    await sync_to_async(connections.close_all)()
+
+
 @pytest.fixture
-def key() -> Iterator[str]:
-    yield create_key("watcher", ["read"])[1]
-    connections.close_all()
+def key() -> str:
+    return create_key("watcher", ["read"])[1]
 
 
 @pytest.fixture

@@ -272,3 +272,16 @@ def test_nothing_of_the_api_is_kept_by_caches(ada: Client) -> None:
 
     for path in ("requests", f"requests/{gate.pk}", "runs", "nothing"):
         assert ada.get(f"/api/v1/{path}").headers["Cache-Control"] == "no-store"
+
+
+def test_the_manual_lists_every_code_under_its_status() -> None:
+    manual = (Path(obversa_site.__file__).parents[1] / "docs" / "api.md").read_text()
+    rows = dict(re.findall(r"^\| (4\d\d) \| (.*) \|$", manual, re.MULTILINE))
+    listed = {
+        code: int(status)
+        for status, codes in rows.items()
+        for code in re.findall(r"`([A-Za-z_-]+)`", codes)
+        if code not in ("field", "Retry-After")
+    }
+
+    assert listed == dict(STATUS)
