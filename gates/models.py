@@ -93,7 +93,13 @@ class Request(models.Model):
                 fields=["audience", "status", "-changed_at"], name="request_history_of_audience"
             ),
             models.Index(fields=["status", "-changed_at"], name="request_history"),
-            models.Index(fields=["status", "asked_by"], name="request_by_asker"),
+            models.Index(
+                fields=["asked_by", "status", "-priority", "due_order", "created_at"],
+                name="request_by_asker",
+            ),
+            models.Index(
+                fields=["asked_by", "status", "-changed_at"], name="request_history_of_asker"
+            ),
             models.Index(
                 fields=["expires_at"],
                 condition=Q(status__in=["pending", "claimed"], expires_at__isnull=False),
