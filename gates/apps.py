@@ -10,12 +10,15 @@ class GatesConfig(AppConfig):
     verbose_name = "Gates"
 
     def ready(self) -> None:
-        """Keep the gates' rows in step with every record, inside its transaction."""
+        """Keep the gates' rows in step with every record, sweep and rebuild."""
         from gates.access import runs_with_questions_for
-        from gates.projector import project
-        from runs import record
+        from gates.projector import project, rebuild_requests
+        from gates.services import expire_due
+        from runs import rebuild, record, sweep
         from runs.access import also_visible
 
         record.register_projector(project)
+        rebuild.also(rebuild_requests)
+        sweep.also(expire_due)
         if runs_with_questions_for not in also_visible:
             also_visible.append(runs_with_questions_for)

@@ -10,6 +10,8 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from django.core.exceptions import EmptyResultSet
+from django.db import connection
 from django.db.models import Q, QuerySet
 
 from gates.errors import CursorRefused
@@ -122,14 +124,15 @@ def page_of(
 
 def _first_keys(parts: Sequence[QuerySet[Request]], order: Order, count: int) -> list[UUID]:
     """The primary keys at the head of each part, found by one UNION ALL."""
-    from django.db import connection
-
     columns = [name for name, _ in order.keys]
     statements: list[str] = []
     parameters: list[Any] = []
     for number, part in enumerate(parts):
         query = part.order_by(*order.names()).values_list(*columns)[:count]
-        sql, values = query.query.sql_with_params()
+        try:
+            sql, values = query.query.sql_with_params()
+        except EmptyResultSet:
+            continue  # the compiler knows that nothing fits
         # A limit inside a compound needs a select of its own around it on SQLite.
         statements.append(f"SELECT * FROM ({sql}) AS part_{number}")  # noqa: S608  no outside text
         parameters += values

@@ -26,7 +26,6 @@ from runs.kernel.jsonable import JSONValue, snapshot, thaw
 from runs.validation import faults_of
 
 __all__ = [
-    "FORCE_RELEASED",
     "Claimed",
     "Receipt",
     "claim",
@@ -38,8 +37,6 @@ __all__ = [
     "withdraw",
 ]
 
-# Beside the seeds' own `callback-released`, which has no place for a reason.
-FORCE_RELEASED = "callback-force-released"
 MAX_REASON = 2_000
 
 
@@ -186,7 +183,7 @@ def force_release(pk: UUID, *, principal: Principal, reason: str) -> Request:
             raise refusal
         holder = str(question.held.router_id)
         question.release()
-        question.note(FORCE_RELEASED, routerId=holder, reason=why)
+        question.note(EventKind.FORCE_RELEASED, routerId=holder, reason=why)
     row.refresh_from_db()
     return row
 

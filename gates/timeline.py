@@ -11,7 +11,6 @@ from gates.columns import moment
 from gates.models import Request
 from gates.principals import actor_labels
 from gates.projection import about
-from gates.services import FORCE_RELEASED
 from runs import folding
 from runs.kernel.events import Event, EventKind
 from runs.models import Event as EventRow
@@ -26,7 +25,7 @@ _KINDS: Final[Mapping[str, str]] = {
     EventKind.SUPERSEDED: "replaced",
     EventKind.WITHDRAWN: "withdrawn",
     EventKind.REFUSED: "kept from answering",
-    FORCE_RELEASED: "claim taken away",
+    EventKind.FORCE_RELEASED: "claim taken away",
 }
 _NOTED: Final = ("reason", "note")
 

@@ -35,7 +35,7 @@ def sees_all(who: Principal) -> bool:
 
 def visible_runs(who: Principal) -> QuerySet[Run]:
     """The runs this caller may see, as one query."""
-    if not who.is_known or not who.has_scope("read"):
+    if not who.is_known or not (who.has_scope("read") or who.has_scope("operate")):
         return Run.objects.none()
     if sees_all(who):
         return Run.objects.all()

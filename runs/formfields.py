@@ -24,7 +24,7 @@ from runs.kernel.jsonable import (
 
 UNSET: Final = object()
 _NUMBER: Final = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
-_LEADING_ZEROS: Final = re.compile(r"(-?)0+(?=\d)", re.ASCII)
+_LEADING_ZEROS: Final = re.compile(r"^(-?)0+(?=\d)", re.ASCII)
 _LONG_NAMES: Final = frozenset({"note", "prompt", "description", "comment", "reason", "feedback"})
 _LONG: Final = 1_000
 _MAX_BUTTONS: Final = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-# Marks that reverse the reading order, hide text or end a terminal's line; line breaks and tabs stay.
+# Marks that reverse the reading order, hide text or end a line; line breaks and tabs stay.
 _HIDDEN: Final = re.compile(
     "[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f"
     "\u2028\u2029\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb]"

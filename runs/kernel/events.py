@@ -49,6 +49,8 @@ class EventKind(StrEnum):
     SUPERSEDED = "callback-superseded"
     WITHDRAWN = "callback-withdrawn"
     REFUSED = "callback-refused"
+    # Beside the seeds' own release, which has no place for a reason.
+    FORCE_RELEASED = "callback-force-released"
 
 
 # The six kinds a callback history consists of (gates.md section 4).

@@ -6,6 +6,7 @@ from gates import services
 from gates.access import Forbidden
 from gates.errors import NotClaimed, NotOwner, ReasonMissing
 from gates.models import Request
+from runs.kernel.events import EventKind
 from runs.models import Event
 from tests import factories
 
@@ -58,7 +59,7 @@ def test_force_release_frees_the_question_and_records_the_reason() -> None:
     freed = services.force_release(gate.pk, principal=operator, reason="  ada is away ")
 
     assert freed.status == "pending"
-    note = Event.objects.get(run=gate.run, kind=services.FORCE_RELEASED)
+    note = Event.objects.get(run=gate.run, kind=EventKind.FORCE_RELEASED)
     assert (note.actor, note.payload["reason"]) == (operator.actor, "ada is away")
     assert note.payload["routerId"] == ada.actor
     with pytest.raises(NotClaimed):
