@@ -14,8 +14,8 @@ from gates import queries
 from gates.inbox_page import count_text
 from gates.models import Request
 from gates.rows import InboxRow, rows_for
-from gates.services import FORCE_RELEASED
 from gates.timeline import TimelineEvent, timeline
+from runs.kernel.events import EventKind
 from runs.principals import Principal
 
 WATCHED: Final = 100
@@ -103,7 +103,7 @@ def _banner(row: InboxRow, last: TimelineEvent | None) -> str:
     """What an open page of the question should say of what somebody else did."""
     kind, text = _BANNERS[row.claim_state]
     who = row.holder_label if row.claim_state == "other" else row.answered_by
-    if last is not None and last.kind == FORCE_RELEASED and row.claim_state == "free":
+    if last is not None and last.kind == EventKind.FORCE_RELEASED and row.claim_state == "free":
         who = f"{last.actor_label} took the claim back: {last.note}"
         text = "{who}"
     banner = {"kind": kind, "text": text.replace("{who}", who), "url": row.url, "link": "Show"}

@@ -42,6 +42,7 @@ _GATES: Final = CALLBACK_KINDS | {
     EventKind.ROUTED,
     EventKind.WITHDRAWN,
     EventKind.REFUSED,
+    EventKind.FORCE_RELEASED,
     "callback-force-released",
 }
 _OUTPUT: Final = frozenset({EventKind.LOG, EventKind.ARTIFACT, EventKind.CONDITION})
