@@ -59,7 +59,7 @@ def execute(attempt_pk: int) -> None:
     made = registry.published(due.workflow)
     assert made is not None
     start = Start(due, made)
-    if not steadily(lambda: _claim(start)):
+    if not steadily(lambda: claim(start)):
         return
     leases.hold(due.pk, Held(due.run_id, start.fence, start.signal))
     try:
@@ -77,7 +77,7 @@ def _hold(due: Due, reason: str) -> None:
 # --- the claim -----------------------------------------------------------------------------------
 
 
-def _claim(start: Start) -> bool:
+def claim(start: Start) -> bool:
     """Take the attempt and record its start before its job begins (design I1, I2)."""
     due = start.due
     with record.turn(due.run_id, surface="worker") as turn:
