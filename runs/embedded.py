@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from django.conf import settings
-from django.db import close_old_connections
 
 from runs import dispatch, registry, sweep, tasks, worker
 from runs.models import Attempt
+from runs.steady import let_go
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class EmbeddedWorker:
             except Exception:
                 logger.exception("dispatcher could not look for work")
             finally:
-                close_old_connections()
+                let_go()
 
     def _take(self) -> None:
         now = time.monotonic()
@@ -93,7 +93,7 @@ class EmbeddedWorker:
             with self._lock:
                 self._later[pk] = time.monotonic() + RETRY_SECONDS
         finally:
-            close_old_connections()
+            let_go()
             with self._lock:
                 self._taken.discard(pk)
                 self._free += 1
@@ -107,4 +107,4 @@ class EmbeddedWorker:
             except Exception:
                 logger.exception("sweep failed")
             finally:
-                close_old_connections()
+                let_go()

@@ -10,11 +10,11 @@ from typing import Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db import close_old_connections
 from django.db.models.functions import Now
 
 from runs.drivers.signal import Signal
 from runs.models import Attempt, Run
+from runs.steady import let_go
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class Leases:
                 # The lease simply runs on; the next beat tries again.
                 logger.exception("leases not renewed attempts=%s", sorted(held))
             finally:
-                close_old_connections()
+                let_go()
 
     def renew(self, held: dict[int, Held]) -> None:
         """One round: extend by the database's clock, then look for what was taken away."""

@@ -38,6 +38,10 @@ def steadily(do: Callable[[], T], *, patience: float = PATIENCE_SECONDS) -> T:
 
 
 def let_go() -> None:
-    """Give the connection back while this thread does something long without it."""
-    if not connection.in_atomic_block:
+    """Give this thread's connection back, and a broken one up; never raises."""
+    if connection.in_atomic_block:
+        return
+    try:
         close_old_connections()
+    except Exception:
+        logger.exception("a connection could not be closed")

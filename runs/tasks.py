@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from typing import Any, Final
 from uuid import UUID
 
 from celery import shared_task
 from celery.signals import worker_ready, worker_shutting_down
-from django.db import close_old_connections
 
 from runs import registry, worker
 from runs import sweep as sweeping
+from runs.steady import let_go
+
+logger = logging.getLogger(__name__)
 
 BEAT_SECONDS: Final = 10.0
 _over = threading.Event()
@@ -55,9 +58,9 @@ def _live() -> None:
                 registry.refresh()
                 listed = True
             worker.beat()
-        except Exception:  # noqa: BLE001  it goes on trying
-            worker.logger.exception("the worker could not show that it lives")
+        except Exception:
+            logger.exception("the worker could not show that it lives")
         finally:
-            close_old_connections()
+            let_go()
         if _over.wait(BEAT_SECONDS):
             return

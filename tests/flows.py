@@ -15,6 +15,7 @@ from runs.kernel.callbacks import SubmitResult
 from runs.kernel.events import Event as KernelEvent
 from runs.kernel.gate import CallbackRequest
 from runs.models import Attempt, Event, Run, Step
+from runs.starts import Due, Start
 from runs.stored import RecordCallbacks
 
 STARTER = "user:1"
@@ -61,6 +62,16 @@ def work(run: Run | None = None, *, limit: int = 500) -> Run | None:
             done += 1
             assert done <= limit, "The run does not come to rest."
     return fresh(run) if run is not None else None
+
+
+def claimed(run: Run) -> int:
+    """Claim the run's oldest ready attempt, and die."""
+    due = Due.find(ready(run)[0])
+    assert due is not None
+    made = registry.published(due.workflow)
+    assert made is not None
+    assert worker.claim(Start(due, made))
+    return due.pk
 
 
 def ran(job: Any, params: Mapping[str, Any] | None = None, **options: Any) -> Run:
