@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -60,7 +60,7 @@ class Order:
             if not isinstance(values, list) or len(values) != len(self.keys):
                 raise ValueError(cursor)
             return [_READ[name](value) for (name, _), value in zip(self.keys, values, strict=True)]
-        except (binascii.Error, JsonValueError, ValueError, TypeError):
+        except (binascii.Error, JsonValueError, ValueError, TypeError, OverflowError):
             raise CursorRefused("This cursor is not one that a list handed out.") from None
 
 
@@ -80,7 +80,14 @@ def _time(value: Any) -> datetime:
     at = datetime.fromisoformat(value)
     if at.tzinfo is None:
         raise ValueError(value)
-    return at
+    # A zone may carry the first and the last day past the end of the calendar.
+    return at.astimezone(UTC)
+
+
+def _uuid(value: Any) -> UUID:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return UUID(value)
 
 
 _READ: Final[dict[str, Callable[[Any], Any]]] = {
@@ -88,7 +95,7 @@ _READ: Final[dict[str, Callable[[Any], Any]]] = {
     "due_order": _time,
     "created_at": _time,
     "changed_at": _time,
-    "id": UUID,
+    "id": _uuid,
 }
 # Urgent first, then what is due, then what has waited longest.
 URGENT_FIRST: Final = Order(

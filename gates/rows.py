@@ -135,7 +135,8 @@ def urgency(row: Request, now: datetime) -> str:
 
 def question_line(text: str) -> str:
     """The first line of a question without its Markdown, for a list or a page's title."""
-    first = next((line for line in text.splitlines() if line.strip()), text)
+    # Cut first: the pattern's time grows with the square of a line of nothing but brackets.
+    first = next((line for line in text.splitlines() if line.strip()), text)[: LINE * 4]
     plain = _MARKUP.sub(lambda match: match[1] or "", first).strip()
     return visible(plain or first.strip())[:LINE]
 

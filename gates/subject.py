@@ -128,7 +128,7 @@ def _at(value: Any, pointer: str) -> Any:
         key = part.replace("~1", "/").replace("~0", "~")
         if isinstance(value, Mapping):
             value = value.get(key)
-        elif isinstance(value, list) and key.isdigit() and int(key) < len(value):
+        elif isinstance(value, list) and key.isdecimal() and len(key) < 9 and int(key) < len(value):
             value = value[int(key)]
         else:
             return None

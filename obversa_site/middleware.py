@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.http.request import UnreadablePostError
 
-from obversa_site.errors import forbidden, not_found
+from gates.errors import CursorRefused
+from obversa_site.errors import bad_request, forbidden, not_found
 from runs.access import Forbidden, NotVisible
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
@@ -34,12 +35,14 @@ PERMISSIONS_POLICY = ", ".join(
 
 
 def page_policy(get_response: Handler) -> Handler:
-    """Say to the browser what a page may load, and that it may use no device."""
+    """Say to the browser what a page may load, that it may use no device and keeps nothing."""
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         response = get_response(request)
         response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
         response.headers.setdefault("Permissions-Policy", PERMISSIONS_POLICY)
+        # What a person sees is theirs alone, unless the answer says otherwise of itself.
+        response.headers.setdefault("Cache-Control", "no-store, private")
         return response
 
     return answer
@@ -52,6 +55,9 @@ class Refusals:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if "\0" in request.path_info and not request.path_info.startswith("/api/"):
+            # PostgreSQL fails on a text with U+0000, and no address has one.
+            return not_found(request, Http404())
         return self._get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
@@ -60,6 +66,8 @@ class Refusals:
             return not_found(request, error)
         if isinstance(error, Forbidden):
             return forbidden(request, error)
+        if isinstance(error, CursorRefused):
+            return bad_request(request, error)
         return None
 
 

@@ -27,7 +27,7 @@ class RunConsumer(AsyncWebsocketConsumer):
         query = parse_qs(self.scope.get("query_string", b"").decode("latin-1"))
         after = query.get("after", ["0"])[-1]
         self._feed = feeds.of(run_id)
-        await self._feed.join(self, int(after) if after.isdigit() and len(after) < 16 else 0)
+        await self._feed.join(self, int(after) if after.isdecimal() and len(after) < 16 else 0)
 
     async def disconnect(self, code: int) -> None:
         if self._feed is not None:

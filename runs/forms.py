@@ -13,7 +13,9 @@ from runs.formfields import UNSET, SchemaField, field_for
 from runs.kernel.jsonable import JSONValue, thaw
 
 # Names that the page's own inputs carry, beside what a form may be called by its author.
-_TAKEN: Final = frozenset({"csrfmiddlewaretoken", "claim_token", "digest", "seen_findings", "once"})
+_TAKEN: Final = frozenset(
+    {"csrfmiddlewaretoken", "claim_token", "digest", "seen_findings", "once", "kept"}
+)
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,60}", re.ASCII)
 _NOTES: Final = frozenset({"note"})
 MAX_FIELDS: Final = 200

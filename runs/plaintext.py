@@ -24,7 +24,9 @@ def visible(text: str) -> str:
 
 def first_line(text: str, limit: int = 300) -> str:
     """The first line that says something, without Markdown's marks."""
-    for line in visible(text).splitlines():
+    for whole in visible(text).splitlines():
+        # Cut first: the pattern's time grows with the square of a line of nothing but brackets.
+        line = whole[: limit * 4]
         plain = _MARKS.sub("", _LINK.sub(r"\1", line)).strip()
         if plain:
             return plain if len(plain) <= limit else plain[: limit - 1] + "\u2026"

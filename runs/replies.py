@@ -15,6 +15,7 @@ from django.http import HttpRequest, HttpResponse
 
 from runs.access import Forbidden
 from runs.errors import RunsError
+from runs.kernel.jsonable import parse_json
 from runs.principals import Principal
 
 MAX_LIMIT: Final = 200
@@ -77,8 +78,8 @@ def place_of(cursor: str, length: int) -> list[str]:
     """The place a cursor holds: `length` texts."""
     try:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-        place = json.loads(text)
-    except (binascii.Error, ValueError, RecursionError):
+        place = parse_json(text)
+    except (binascii.Error, ValueError):
         place = None
     if not isinstance(place, list) or len(place) != length:
         raise _unknown()

@@ -68,7 +68,8 @@ def run_rows(
         if is_id_prefix(q):
             match |= id_range(q)
         runs = runs.filter(match)
-    if before and (edge := Run.objects.filter(pk=before).first() if _is_uuid(before) else None):
+    edge = visible_runs(who).filter(pk=before).first() if _is_uuid(before) else None
+    if edge is not None:
         runs = runs.filter(
             Q(created_at__lt=edge.created_at) | Q(created_at=edge.created_at, pk__lt=edge.pk)
         )

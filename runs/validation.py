@@ -30,6 +30,7 @@ MAX_SCHEMA_DEPTH: Final = 64
 MAX_VALUE_TEXT: Final = 1024 * 1024
 MAX_FAULTS: Final = 20
 MAX_STEPS: Final = 200_000
+MAX_MESSAGE: Final = 10_000
 
 Fault = tuple[str, str]
 _NO_FORMATS: Final = FormatChecker(formats=())
@@ -158,7 +159,9 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _matches(pattern: str, text: str) -> bool:
     try:
-        return compile_pattern(pattern).search(text)
+        found = compile_pattern(pattern)
+        _spend(len(text) * len(found.states) // 20)
+        return found.search(text)
     except PatternError:
         return False
 
@@ -193,21 +196,50 @@ def _additional_properties(
 
 
 def _unique_items(_: Validator, wanted: bool, value: Any, __: Any) -> Iterator[ValidationError]:
-    if wanted and isinstance(value, list) and len({*map(canonical_json, value)}) < len(value):
+    if not wanted or not isinstance(value, list):
+        return
+    seen = set()
+    for item in value:
+        text = canonical_json(item)
+        _spend(1 + len(text) // 8)
+        seen.add(text)
+    if len(seen) < len(value):
         yield ValidationError("uniqueItems")
 
 
 Keyword = Callable[[Any, Any, Any, Any], Any]
 
 
-def _counted(check: Keyword) -> Keyword:
+def _spend(steps: int) -> None:
+    left = _steps.get()
+    if left is not None:
+        left[0] -= steps
+        if left[0] < 0:
+            raise _TooMuch
+
+
+def _weight(keyword: str, wanted: Any, value: Any) -> int:
+    """How many steps a look at this value counts for: a schema may ask for it again and again."""
+    weight = 10 if keyword in ("$ref", "$dynamicRef") else 1
+    if isinstance(wanted, list | dict):
+        weight += len(wanted) // 8
+    if isinstance(value, list | dict):
+        weight += len(value) // 8
+        if keyword in ("enum", "const"):
+            weight += len(repr(wanted)) // 32
+    elif keyword == "format" and isinstance(value, str):
+        weight += len(value) // 64
+    return weight
+
+
+def _counted(keyword: str, check: Keyword) -> Keyword:
     def counted(validator: Any, wanted: Any, value: Any, schema: Any) -> Any:
-        left = _steps.get()
-        if left is not None:
-            left[0] -= 1
-            if left[0] < 0:
-                raise _TooMuch
-        return check(validator, wanted, value, schema)
+        _spend(_weight(keyword, wanted, value))
+        for error in check(validator, wanted, value, schema) or ():
+            # Stock messages repeat the value, and anyOf keeps those of all its members.
+            _spend(len(error.message) // 64)
+            error.message = error.message[:MAX_MESSAGE]
+            yield error
 
     return counted
 
@@ -220,5 +252,8 @@ _OWN: Final[dict[str, Keyword]] = {
 }
 _Bounded: Any = extend(  # type: ignore[no-untyped-call]  # untyped in its stubs
     Draft202012Validator,
-    {name: _counted(check) for name, check in {**Draft202012Validator.VALIDATORS, **_OWN}.items()},
+    {
+        name: _counted(name, check)
+        for name, check in {**Draft202012Validator.VALIDATORS, **_OWN}.items()
+    },
 )

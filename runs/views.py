@@ -32,7 +32,8 @@ def caller(request: HttpRequest) -> Principal:
 def run_list(request: HttpRequest) -> HttpResponse:
     """Show the runs this person may see, filtered by the address."""
     given = {
-        key: request.GET.get(key, "").strip()[:200] for key in ("tab", "q", "workflow", "before")
+        key: request.GET.get(key, "").replace("\0", "").strip()[:200]
+        for key in ("tab", "q", "workflow", "before")
     }
     tab = given["tab"] if given["tab"] in TABS else "all"
     rows, before = run_rows(
@@ -79,7 +80,7 @@ def run(request: HttpRequest, pk: UUID) -> HttpResponse:
 def _from(request: HttpRequest) -> int | None:
     """`?before=N` reads the record further back."""
     text = request.GET.get("before", "")
-    return int(text) if text.isdigit() and len(text) < 16 else None
+    return int(text) if text.isdecimal() and len(text) < 16 else None
 
 
 @login_required
@@ -109,6 +110,7 @@ def _operate(request: HttpRequest, pk: UUID, service: Any, done: str) -> HttpRes
     return redirect(found)
 
 
+@never_cache
 @login_required
 @require_GET
 def artifact(request: HttpRequest, pk: UUID, digest: str) -> FileResponse:

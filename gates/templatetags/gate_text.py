@@ -16,6 +16,8 @@ from runs.plaintext import visible
 register = template.Library()
 
 MAX_CHARACTERS: Final = 50_000
+# The parser looks from every bracket to the end of the text: more are shown as they were typed.
+MAX_BRACKETS: Final = 2_000
 _TAGS: Final = {
     "p", "br", "strong", "em", "del", "code", "pre", "blockquote", "ul", "ol", "li", "hr",
     "h3", "h4", "h5", "h6", "a", "table", "thead", "tbody", "tr", "th", "td",
@@ -30,6 +32,8 @@ _LOWER: Final = {"h1": "h3", "h2": "h4", "h3": "h5", "h4": "h6", "h5": "h6", "h6
 def to_html(text: str) -> str:
     """Render Markdown without raw HTML, then let only harmless tags and http(s) links through."""
     cut = visible(text[:MAX_CHARACTERS])
+    if cut.count("[") > MAX_BRACKETS:
+        raise ValueError("too many brackets")
     tokens = _markdown.parse(cut)
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from runs.kernel.jsonable import JSONValue, json_equal
+from runs.kernel.jsonable import JSONValue, canonical_json
 from runs.kernel.patterns import PatternError, compile_pattern
 
 
@@ -103,7 +103,8 @@ def _field_fault(name: str, declared: Mapping[str, JSONValue], value: JSONValue)
         choices = declared["enum"]
         if not isinstance(choices, list | tuple):
             return f"The schema's enum for {name} is not a list."
-        if not any(json_equal(value, choice) for choice in choices):
+        given = canonical_json(value)
+        if not any(given == canonical_json(choice) for choice in choices):
             return f"{name} is not one of the values its enum allows."
     return None
 
