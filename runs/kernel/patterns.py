@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 # The standard library's own reader of pattern text. It is private, so it is used here only.
-from re import _parser  # type: ignore[attr-defined]  # not in the type stubs
+from re import _parser
 from typing import Any
 
 MAX_PATTERN_LENGTH = 1_000

@@ -9,17 +9,20 @@ import runs.fields
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
             name="Audience",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("key", models.CharField(max_length=64, unique=True)),
                 ("spec", runs.fields.JSONText(default=dict)),
             ],
@@ -44,12 +47,41 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Run",
             fields=[
-                ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=uuid.uuid4, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
                 ("workflow", models.CharField(blank=True, max_length=200)),
                 ("title", models.CharField(blank=True, max_length=300)),
-                ("kind", models.CharField(choices=[("workflow", "Workflow"), ("external", "External")], default="workflow", max_length=10)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("workflow", "Workflow"), ("external", "External")],
+                        default="workflow",
+                        max_length=10,
+                    ),
+                ),
                 ("params", runs.fields.JSONText(default=dict)),
-                ("status", models.CharField(choices=[("queued", "Queued"), ("running", "Running"), ("waiting", "Waiting"), ("retry_pending", "Retry Pending"), ("paused", "Paused"), ("passed", "Passed"), ("failed", "Failed"), ("exhausted", "Exhausted"), ("cancelled", "Cancelled")], default="queued", max_length=15)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("queued", "Queued"),
+                            ("running", "Running"),
+                            ("waiting", "Waiting"),
+                            ("retry_pending", "Retry Pending"),
+                            ("paused", "Paused"),
+                            ("passed", "Passed"),
+                            ("failed", "Failed"),
+                            ("exhausted", "Exhausted"),
+                            ("cancelled", "Cancelled"),
+                        ],
+                        default="queued",
+                        max_length=15,
+                    ),
+                ),
                 ("outcome", runs.fields.JSONText(null=True)),
                 ("labels", runs.fields.JSONText(default=dict)),
                 ("stream", models.CharField(blank=True, max_length=200)),
@@ -67,9 +99,32 @@ class Migration(migrations.Migration):
                 ("started_at", models.DateTimeField(null=True)),
                 ("ended_at", models.DateTimeField(null=True)),
                 ("changed_at", models.DateTimeField()),
-                ("audience", models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.audience")),
-                ("definition", models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.definition")),
-                ("rerun_of", models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name="reruns", to="runs.run")),
+                (
+                    "audience",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.audience",
+                    ),
+                ),
+                (
+                    "definition",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.definition",
+                    ),
+                ),
+                (
+                    "rerun_of",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="reruns",
+                        to="runs.run",
+                    ),
+                ),
             ],
             options={
                 "ordering": ["-created_at"],
@@ -78,7 +133,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Event",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("seq", models.PositiveBigIntegerField()),
                 ("kind", models.CharField(max_length=60)),
                 ("path", runs.fields.JSONText(default=list)),
@@ -87,7 +147,14 @@ class Migration(migrations.Migration):
                 ("at", models.DateTimeField()),
                 ("key", models.CharField(blank=True, max_length=300)),
                 ("payload", runs.fields.JSONText(default=dict)),
-                ("run", models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="events", to="runs.run")),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="events",
+                        to="runs.run",
+                    ),
+                ),
             ],
             options={
                 "ordering": ["run", "seq"],
@@ -96,11 +163,29 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Attempt",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("path", runs.fields.JSONText()),
                 ("task", models.CharField(default="job", max_length=5)),
                 ("number", models.PositiveIntegerField()),
-                ("status", models.CharField(choices=[("ready", "Ready"), ("running", "Running"), ("done", "Done"), ("lost", "Lost"), ("withdrawn", "Withdrawn")], default="ready", max_length=10)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("ready", "Ready"),
+                            ("running", "Running"),
+                            ("done", "Done"),
+                            ("lost", "Lost"),
+                            ("withdrawn", "Withdrawn"),
+                        ],
+                        default="ready",
+                        max_length=10,
+                    ),
+                ),
                 ("fence", models.CharField(blank=True, max_length=32)),
                 ("worker", models.CharField(blank=True, max_length=200)),
                 ("lease_until", models.DateTimeField(null=True)),
@@ -108,13 +193,25 @@ class Migration(migrations.Migration):
                 ("sent_at", models.DateTimeField()),
                 ("claimed_at", models.DateTimeField(null=True)),
                 ("ended_at", models.DateTimeField(null=True)),
-                ("run", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="attempts", to="runs.run")),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="attempts",
+                        to="runs.run",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
             name="Artifact",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("digest", models.CharField(max_length=71)),
                 ("name", models.CharField(max_length=300)),
                 ("media_type", models.CharField(max_length=255)),
@@ -122,7 +219,14 @@ class Migration(migrations.Migration):
                 ("step_path", runs.fields.JSONText(default=list)),
                 ("seq", models.PositiveBigIntegerField()),
                 ("created_at", models.DateTimeField()),
-                ("run", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="artifacts", to="runs.run")),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="artifacts",
+                        to="runs.run",
+                    ),
+                ),
             ],
             options={
                 "ordering": ["seq"],
@@ -131,7 +235,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Step",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("path", runs.fields.JSONText()),
                 ("parent", runs.fields.JSONText(default=list)),
                 ("name", models.CharField(max_length=300)),
@@ -141,7 +250,25 @@ class Migration(migrations.Migration):
                 ("needs", runs.fields.JSONText(default=list)),
                 ("desc", models.TextField(blank=True)),
                 ("gate", models.TextField(blank=True)),
-                ("status", models.CharField(choices=[("idle", "Idle"), ("queued", "Queued"), ("running", "Running"), ("waiting", "Waiting"), ("passed", "Passed"), ("failed", "Failed"), ("skipped", "Skipped"), ("cancelled", "Cancelled"), ("exhausted", "Exhausted"), ("sent_back", "Sent Back")], default="idle", max_length=12)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("idle", "Idle"),
+                            ("queued", "Queued"),
+                            ("running", "Running"),
+                            ("waiting", "Waiting"),
+                            ("passed", "Passed"),
+                            ("failed", "Failed"),
+                            ("skipped", "Skipped"),
+                            ("cancelled", "Cancelled"),
+                            ("exhausted", "Exhausted"),
+                            ("sent_back", "Sent Back"),
+                        ],
+                        default="idle",
+                        max_length=12,
+                    ),
+                ),
                 ("attempt", models.PositiveIntegerField(default=1)),
                 ("queued_at", models.DateTimeField(null=True)),
                 ("started_at", models.DateTimeField(null=True)),
@@ -150,7 +277,14 @@ class Migration(migrations.Migration):
                 ("outcome", runs.fields.JSONText(null=True)),
                 ("request_id", models.CharField(blank=True, max_length=600)),
                 ("sent_back_to", models.CharField(blank=True, max_length=300)),
-                ("run", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="steps", to="runs.run")),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="steps",
+                        to="runs.run",
+                    ),
+                ),
             ],
             options={
                 "ordering": ["position"],
@@ -167,19 +301,50 @@ class Migration(migrations.Migration):
                 ("error", models.TextField(blank=True)),
                 ("listed", models.BooleanField(default=True)),
                 ("updated_at", models.DateTimeField(auto_now=True)),
-                ("audience", models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.audience")),
-                ("definition", models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="runs.definition")),
+                (
+                    "audience",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.audience",
+                    ),
+                ),
+                (
+                    "definition",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="runs.definition",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
             name="AudienceToken",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("token", models.CharField(db_index=True, max_length=200)),
-                ("audience", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="tokens", to="runs.audience")),
+                (
+                    "audience",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="tokens",
+                        to="runs.audience",
+                    ),
+                ),
             ],
             options={
-                "constraints": [models.UniqueConstraint(fields=("audience", "token"), name="audience_names_a_token_once")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("audience", "token"), name="audience_names_a_token_once"
+                    )
+                ],
             },
         ),
         migrations.AddIndex(
@@ -204,51 +369,100 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="run",
-            index=models.Index(condition=models.Q(("wake_at__isnull", False)), fields=["wake_at"], name="run_due"),
+            index=models.Index(
+                condition=models.Q(("wake_at__isnull", False)), fields=["wake_at"], name="run_due"
+            ),
         ),
         migrations.AddConstraint(
             model_name="run",
-            constraint=models.UniqueConstraint(condition=models.Q(("idempotency_key", ""), _negated=True), fields=("started_by", "idempotency_key"), name="run_start_once_per_idempotency_key"),
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("idempotency_key", ""), _negated=True),
+                fields=("started_by", "idempotency_key"),
+                name="run_start_once_per_idempotency_key",
+            ),
         ),
         migrations.AddConstraint(
             model_name="run",
-            constraint=models.UniqueConstraint(condition=models.Q(("kind", "external")), fields=("stream",), name="run_one_per_stream"),
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("kind", "external")),
+                fields=("stream",),
+                name="run_one_per_stream",
+            ),
         ),
         migrations.AddConstraint(
             model_name="run",
-            constraint=models.CheckConstraint(condition=models.Q(("ended_at__isnull", True), ("status__in", ["passed", "failed", "exhausted", "cancelled"]), _connector="OR"), name="run_end_matches_status"),
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("ended_at__isnull", True),
+                    ("status__in", ["passed", "failed", "exhausted", "cancelled"]),
+                    _connector="OR",
+                ),
+                name="run_end_matches_status",
+            ),
         ),
         migrations.AddConstraint(
             model_name="run",
-            constraint=models.CheckConstraint(condition=models.Q(("kind", "external"), ("definition__isnull", False), _connector="OR"), name="run_of_a_workflow_has_a_definition"),
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("kind", "external"), ("definition__isnull", False), _connector="OR"
+                ),
+                name="run_of_a_workflow_has_a_definition",
+            ),
         ),
         migrations.AddConstraint(
             model_name="event",
-            constraint=models.UniqueConstraint(fields=("run", "seq"), name="event_seq_once_per_run"),
+            constraint=models.UniqueConstraint(
+                fields=("run", "seq"), name="event_seq_once_per_run"
+            ),
         ),
         migrations.AddConstraint(
             model_name="event",
-            constraint=models.UniqueConstraint(condition=models.Q(("key", ""), _negated=True), fields=("run", "key"), name="event_key_once_per_run"),
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("key", ""), _negated=True),
+                fields=("run", "key"),
+                name="event_key_once_per_run",
+            ),
         ),
         migrations.AddIndex(
             model_name="attempt",
-            index=models.Index(condition=models.Q(("status", "ready")), fields=["sent_at"], name="attempt_ready"),
+            index=models.Index(
+                condition=models.Q(("status", "ready")), fields=["sent_at"], name="attempt_ready"
+            ),
         ),
         migrations.AddIndex(
             model_name="attempt",
-            index=models.Index(condition=models.Q(("status", "running")), fields=["lease_until"], name="attempt_leased"),
+            index=models.Index(
+                condition=models.Q(("status", "running")),
+                fields=["lease_until"],
+                name="attempt_leased",
+            ),
         ),
         migrations.AddConstraint(
             model_name="attempt",
-            constraint=models.UniqueConstraint(fields=("run", "path", "task", "number"), name="attempt_once_per_start"),
+            constraint=models.UniqueConstraint(
+                fields=("run", "path", "task", "number"), name="attempt_once_per_start"
+            ),
         ),
         migrations.AddConstraint(
             model_name="attempt",
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(("lease_until__isnull", False), ("status", "running"), models.Q(("fence", ""), _negated=True)), models.Q(("status", "running"), _negated=True), _connector="OR"), name="attempt_runs_under_a_lease"),
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("lease_until__isnull", False),
+                        ("status", "running"),
+                        models.Q(("fence", ""), _negated=True),
+                    ),
+                    models.Q(("status", "running"), _negated=True),
+                    _connector="OR",
+                ),
+                name="attempt_runs_under_a_lease",
+            ),
         ),
         migrations.AddConstraint(
             model_name="artifact",
-            constraint=models.UniqueConstraint(fields=("run", "seq"), name="artifact_once_per_event"),
+            constraint=models.UniqueConstraint(
+                fields=("run", "seq"), name="artifact_once_per_event"
+            ),
         ),
         migrations.AddConstraint(
             model_name="step",
