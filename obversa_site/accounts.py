@@ -23,10 +23,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
+from obversa_site.throttle import has_to_wait
+
 if TYPE_CHECKING:
     from django.contrib.auth.base_user import AbstractBaseUser
 
-PASSWORD_BACKEND = "django.contrib.auth.backends.ModelBackend"  # noqa: S105  a dotted path
+PASSWORD_BACKEND = "obversa_site.throttle.PatientBackend"  # noqa: S105  a dotted path
 
 
 class LinkTokens(PasswordResetTokenGenerator):
@@ -63,8 +65,10 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         return redirect(wanted)
     if request.user.is_authenticated:
         return redirect(wanted)
-    status = 422 if form.is_bound else 200
-    return render(request, "accounts/sign_in.html", {"form": form, "next": wanted}, status=status)
+    waits = form.is_bound and has_to_wait(request, request.POST.get("username"))
+    status = 429 if waits else 422 if form.is_bound else 200
+    page = {"form": form, "next": wanted, "waits": waits}
+    return render(request, "accounts/sign_in.html", page, status=status)
 
 
 @never_cache

@@ -15,6 +15,7 @@ from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E40
 from django.urls import path  # noqa: E402
 
 from gates.consumers import InboxConsumer  # noqa: E402
+from obversa_site.origins import SameOrigin  # noqa: E402
 from runs.consumers import RunConsumer  # noqa: E402
 
 sockets = URLRouter(
@@ -26,6 +27,6 @@ sockets = URLRouter(
 application = ProtocolTypeRouter(
     {
         "http": pages,
-        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(sockets)),
+        "websocket": AllowedHostsOriginValidator(SameOrigin(AuthMiddlewareStack(sockets))),
     }
 )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import MutableMapping
+from typing import Any, Final
 
 import structlog
+
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def logging_config(style: str) -> dict[str, Any]:
@@ -25,6 +29,7 @@ def logging_config(style: str) -> dict[str, Any]:
                 colors=False, exception_formatter=structlog.dev.plain_traceback
             )
         ]
+    last.insert(0, _on_one_line)
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -43,3 +48,11 @@ def logging_config(style: str) -> dict[str, Any]:
             "django.security.DisallowedHost": {"level": "CRITICAL"},
         },
     }
+
+
+def _on_one_line(_: Any, __: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Spell out what would begin a line of its own: paths and names in a message are strangers'."""
+    line["event"] = _CONTROL.sub(
+        lambda mark: mark[0].encode("unicode_escape").decode(), str(line["event"])
+    )
+    return line

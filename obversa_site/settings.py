@@ -128,8 +128,17 @@ if _channel_redis := env.str("CHANNEL_REDIS_URL", default=""):
 vars().update(env.email_url("EMAIL_URL", default="consolemail://"))
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = f"Obversa <obversa@{_address.hostname or 'localhost'}>"
 
+# Wrong passwords are counted in this process; room for so many names that none is pushed out.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        "OPTIONS": {"MAX_ENTRIES": 100_000},
+    }
+}
+
 # Who may come in
 
+AUTHENTICATION_BACKENDS = ["obversa_site.throttle.PatientBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (

@@ -189,7 +189,10 @@ def test_a_long_value_is_written_out_once_for_all_choices() -> None:
 def test_a_large_honest_answer_is_checked_to_its_end() -> None:
     rows = {"type": "array", "uniqueItems": True, "items": {"type": "object", "required": ["n"]}}
     schema = {"type": "object", "properties": {"rows": rows, "note": {"type": "string"}}}
-    answer = {"rows": [{"n": number} for number in range(20_000)], "note": "x" * 500_000}
+    answer: dict[str, Any] = {
+        "rows": [{"n": number} for number in range(20_000)],
+        "note": "x" * 500_000,
+    }
 
     assert faults_of(schema, answer) == []
     answer["rows"][-1] = {}
