@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from gates.models import Request
+from gates.models import ApiKey, Request
 from gates.principals import Principal
 from runs.access import Forbidden, NotVisible
 from runs.audiences import audiences_with
@@ -102,4 +102,10 @@ def _asked(who: Principal, row: Request) -> bool:
     askers = {row.asked_by, row.run.started_by}
     if who.user is not None and f"user:{who.user.pk}" in askers:
         return True
-    return any(who.owns(asker) for asker in askers)
+    if any(who.owns(asker) for asker in askers):
+        return True
+    # A key that somebody made for themselves asks in their name.
+    names = [asker.split("/")[0][4:] for asker in askers if asker.startswith("key:")]
+    keys = ApiKey.objects.filter(name__in=names, user__isnull=False)
+    owners = set(keys.values_list("user_id", flat=True)) if names else set()
+    return who.user is not None and who.user.pk in owners

@@ -13,6 +13,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from gates import fragments
 from runs import live
 from runs.threads import in_thread
+from runs.visitors import person_behind
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +50,8 @@ class InboxConsumer(AsyncWebsocketConsumer):
                 bell.clear()
                 began = time.monotonic()
                 try:
+                    if not (await in_thread(person_behind, self.scope)).is_authenticated:
+                        raise fragments.SignedOut
                     frame = await in_thread(news.frame)
                 except fragments.SignedOut:
                     await self.close(code=4401)

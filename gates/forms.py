@@ -9,6 +9,7 @@ from django.forms import BoundField
 
 from runs.formfields import UNSET, VerdictField
 from runs.forms import SchemaForm
+from runs.plaintext import visible
 
 VERDICT: Final = "approved"
 
@@ -32,14 +33,14 @@ class AnswerForm(SchemaForm):
         verdict = self.fields.get(VERDICT)
         self.is_approval = isinstance(verdict, VerdictField) and verdict.required
         self.verdict_name = VERDICT if self.is_approval else ""
-        refuse = f"Send back to {target}" if isinstance(target, str) else "Refuse"
+        refuse = f"Send back to {visible(target)}" if isinstance(target, str) else "Refuse"
         self.yes_label = _hint(hints, "yesLabel") or ("Approve" if self.is_approval else "")
         self.no_label = _hint(hints, "noLabel") or refuse
         self.confirm_yes = hints.get("confirm") is True or hints.get("confirmYes") is True
         self.confirm_no = hints.get("confirmNo") is True
         reasons = hints.get("reasons")
         listed = reasons if isinstance(reasons, list | tuple) else ()
-        self.reasons = [reason[:200] for reason in listed if isinstance(reason, str)][:8]
+        self.reasons = [visible(reason[:200]) for reason in listed if isinstance(reason, str)][:8]
         # A step that has to do it again needs to know what to change.
         self.note_required_on_no = (
             self.is_approval and isinstance(target, str) and "note" in self.fields
@@ -68,4 +69,4 @@ class AnswerForm(SchemaForm):
 
 def _hint(hints: Mapping[str, Any], name: str) -> str:
     value = hints.get(name)
-    return value.strip()[:80] if isinstance(value, str) else ""
+    return visible(value.strip()[:80]) if isinstance(value, str) else ""

@@ -186,7 +186,10 @@ def _unauthenticated(request: HttpRequest, error: AuthenticationError) -> HttpRe
 
 @api.exception_handler(Throttled)
 def _throttled(request: HttpRequest, error: Throttled) -> HttpResponse:
-    return refusal("too-many-requests", "Too many requests. Wait as long as Retry-After says.")
+    told = refusal("too-many-requests", "Too many requests. Wait as long as Retry-After says.")
+    if error.wait is not None:
+        told["Retry-After"] = str(error.wait)
+    return told
 
 
 @api.exception_handler(HttpError)

@@ -166,8 +166,11 @@ async def list_events(
     With `wait` the answer comes with the first event after that number, and without one when the
     time is over or the run has ended.
     """
-    await sync_to_async(access.run_or_404)(caller(request, "read"), run_id)
-    return await streams.events_answer(request, run_id, wanted.after, wanted.limit, wanted.wait)
+    who = caller(request, "read")
+    await sync_to_async(access.run_or_404)(who, run_id)
+    return await streams.events_answer(
+        request, run_id, wanted.after, wanted.limit, wanted.wait, who.actor
+    )
 
 
 @router.get(
@@ -196,9 +199,10 @@ async def stream_events(
 
     After a quarter of an hour the stream is cut; a client goes on with `Last-Event-ID`.
     """
-    await sync_to_async(access.run_or_404)(caller(request, "read"), run_id)
+    who = caller(request, "read")
+    await sync_to_async(access.run_or_404)(who, run_id)
     after = wanted.after if headers.last_seen is None else headers.last_seen
-    return streams.stream_answer(request, run_id, after)
+    return streams.stream_answer(request, run_id, after, who.actor)
 
 
 @router.get(

@@ -19,7 +19,10 @@ class AudienceRefused(ValueError):
 
 
 def tokens_of(spec: Mapping[str, Any] | None) -> list[str]:
-    """The tokens of a spec `{"users": [...], "groups": [...], ...}`; everyone when it is empty."""
+    """The tokens of a spec `{"users": [...], "groups": [...], ...}`; everyone without one.
+
+    Lists with nobody in them are refused: whoever writes a list means somebody.
+    """
     tokens: set[str] = set()
     for part, names in (spec or {}).items():
         if part not in PARTS or isinstance(names, str) or not isinstance(names, Iterable):
@@ -30,6 +33,8 @@ def tokens_of(spec: Mapping[str, Any] | None) -> list[str]:
             if not isinstance(name, str) or not name or len(name) > 150 or "\0" in name:
                 raise AudienceRefused(f"audience names {name!r} under {part}, which is no name.")
             tokens.add(f"{PARTS[part]}:{name}")
+    if spec and not tokens:
+        raise AudienceRefused("audience names nobody; leave it out for everyone who is signed in.")
     return sorted(tokens) or [EVERYONE]
 
 

@@ -21,6 +21,7 @@ from runs.kernel.jsonable import (
     parse_json,
     snapshot,
 )
+from runs.plaintext import visible
 
 UNSET: Final = object()
 _NUMBER: Final = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
@@ -250,7 +251,7 @@ def _made(name: str, declared: Mapping[str, Any], facts: dict[str, Any]) -> Sche
 def _shown(value: Any) -> str:
     """A value of an enum as its label."""
     if isinstance(value, str) and value:
-        return value
+        return visible(value)
     if isinstance(value, bool):
         return "Yes" if value else "No"
     return canonical_json(value)
@@ -271,11 +272,13 @@ def _label(name: str, declared: Mapping[str, Any]) -> str:
     if isinstance(title, str) and title.strip():
         return _line(title)
     words = re.sub(r"[_\-\s]+", " ", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)).strip()
-    return (words[:1].upper() + words[1:].lower() if words.isascii() else words)[:200] or name
+    return visible(
+        (words[:1].upper() + words[1:].lower() if words.isascii() else words)[:200] or name
+    )
 
 
 def _line(text: Any) -> str:
-    return text.strip()[:500] if isinstance(text, str) else ""
+    return visible(text.strip()[:500]) if isinstance(text, str) else ""
 
 
 def _text(given: Any) -> str:

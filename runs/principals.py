@@ -52,7 +52,8 @@ class Principal:
         if not self.is_known:
             return frozenset()
         tokens = {EVERYONE}
-        if self.key_name:
+        # Anybody may make a key of their own, by any free name: it gets no more than its maker has.
+        if self.key_name and self.user is None:
             tokens.add(f"key:{self.key_name}")
         if self.user is not None:
             tokens.add(f"user:{self.user.get_username()}")

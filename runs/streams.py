@@ -19,7 +19,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 
-from runs import live, wire
+from runs import live, places, wire
 from runs.models import Event, Run
 from runs.replies import json_text, reply
 from runs.threads import in_thread
@@ -119,14 +119,15 @@ async def _rang(bell: asyncio.Event, seconds: float) -> None:
 
 
 async def events_answer(
-    request: HttpRequest, run_id: UUID, after: int, limit: int, wait: float
+    request: HttpRequest, run_id: UUID, after: int, limit: int, wait: float, caller: str = ""
 ) -> HttpResponseBase:
     """The events after a number; with nothing there yet, the answer comes when something is."""
     found = await sync_to_async(read)(run_id, after, limit)
     if found.items or found.is_final or not wait:
         return reply(found.to_wire())
     if isinstance(request, ASGIRequest):
-        return _streamed(_waited(run_id, after, limit, wait, found), "application/json")
+        waited = _waited(run_id, after, limit, wait, found)
+        return _streamed(waited, "application/json", caller)
     text = _waited(run_id, after, limit, wait, found, sync_to_async(read))
     return HttpResponse(await anext(text), content_type="application/json")
 
@@ -147,10 +148,12 @@ async def _waited(
     yield json_text(found.to_wire())
 
 
-def stream_answer(request: HttpRequest, run_id: UUID, after: int) -> HttpResponseBase:
+def stream_answer(
+    request: HttpRequest, run_id: UUID, after: int, caller: str = ""
+) -> HttpResponseBase:
     """The events after a number as server-sent events, until the run has ended."""
     if isinstance(request, ASGIRequest):
-        return _streamed(_frames(run_id, after), "text/event-stream")
+        return _streamed(_frames(run_id, after), "text/event-stream", caller)
     return StreamingHttpResponse(_looked_up(run_id, after), content_type="text/event-stream")
 
 
@@ -168,8 +171,13 @@ async def _frames(run_id: UUID, after: int) -> AsyncGenerator[str, None]:
                 yield ": still here\n\n"
 
 
-def _streamed(parts: AsyncGenerator[str, None], content_type: str) -> StreamingHttpResponse:
-    answer = StreamingHttpResponse(_without_a_thread(parts), content_type=content_type)
+def _streamed(
+    parts: AsyncGenerator[str, None], content_type: str, caller: str
+) -> StreamingHttpResponse:
+    place = places.of(caller)
+    answer = StreamingHttpResponse(place.keep(_without_a_thread(parts)), content_type=content_type)
+    # Django closes the answer of a client that went away; its generator ends some time later.
+    answer._resource_closers.append(place.leave)  # type: ignore[attr-defined]  # untyped in its stubs
     answer["Cache-Control"] = "no-store"
     answer["X-Accel-Buffering"] = "no"
     return answer

@@ -1,0 +1,57 @@
+"""How many connections one caller holds: nobody takes the places of all others."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import Counter
+from collections.abc import AsyncGenerator
+from typing import Final
+
+from ninja.errors import Throttled
+
+PER_CALLER = 500
+AGAIN_SECONDS: Final = 2
+_lock: Final = threading.Lock()
+_held: Final[Counter[str]] = Counter()
+
+
+class Place:
+    """One held connection, counted from its first part until it is left."""
+
+    def __init__(self, caller: str) -> None:
+        self._caller = caller
+        self._is_taken = False
+
+    async def keep(self, parts: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
+        """The parts of the answer; a connection that never begins is never counted."""
+        with _lock:
+            _held[self._caller] += 1
+            self._is_taken = True
+        try:
+            async with contextlib.aclosing(parts):
+                async for part in parts:
+                    yield part
+        finally:
+            self.leave()
+
+    def leave(self) -> None:
+        """Give the place back; again is nothing."""
+        with _lock:
+            if self._is_taken:
+                self._is_taken = False
+                _held[self._caller] -= 1
+            if not _held[self._caller]:
+                del _held[self._caller]
+
+
+def of(caller: str) -> Place:
+    """A place for the caller in this process; raises Throttled when all of its places are held."""
+    if _held[caller] >= PER_CALLER:
+        raise Throttled(wait=AGAIN_SECONDS)
+    return Place(caller)
+
+
+def held_by(caller: str) -> int:
+    """How many the caller holds now."""
+    return _held[caller]
