@@ -47,6 +47,7 @@ class EmbeddedWorker:
         if lost:
             logger.warning("interrupted attempts found at start count=%s", lost)
         worker.beat()
+        dispatch.knock.set()
         for loop in self._loops:
             loop.start()
 
