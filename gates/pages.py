@@ -15,6 +15,7 @@ from gates.forms import AnswerForm
 from gates.models import Request
 from gates.principals import Principal
 from runs import words
+from runs.access import may_operate, visible_runs
 from runs.formfields import pretty
 from runs.plaintext import visible
 
@@ -49,6 +50,8 @@ class GatePage:
     findings: list[str] = field(default_factory=list)
     quorum: str = ""
     expires_words: str = ""
+    # Empty where the reader may see the question and not its run.
+    run_url: str = ""
 
     @property
     def pk(self) -> Any:
@@ -87,7 +90,7 @@ class GatePage:
     @property
     def run(self) -> Mapping[str, Any]:
         run = self.detail.run
-        return {"url": run.get_absolute_url(), "short": run.short}
+        return {"url": self.run_url, "short": run.short}
 
     @property
     def breadcrumb(self) -> str:
@@ -186,9 +189,13 @@ class GatePage:
 
     @property
     def steps(self) -> list[Mapping[str, Any]]:
-        url = self.detail.run.get_absolute_url()
         return [
-            {"name": visible(step.name), "status": step.status, "url": url, "current": step.current}
+            {
+                "name": visible(step.name),
+                "status": step.status,
+                "url": self.run_url,
+                "current": step.current,
+            }
             for step in self.detail.steps
         ]
 
@@ -208,6 +215,8 @@ def gate_page(who: Principal, pk: Any, form: AnswerForm | None = None) -> GatePa
     row = detail.row
     given = detail.given
     files = subject.files_of(row)
+    sees_run = visible_runs(who).filter(pk=row.run_id).exists()
+    run_url = detail.run.get_absolute_url() if sees_run else ""
     if form is None:
         form = AnswerForm(
             row.response_schema,
@@ -220,7 +229,8 @@ def gate_page(who: Principal, pk: Any, form: AnswerForm | None = None) -> GatePa
         form=form,
         mode="answer" if detail.mode == "kept" else detail.mode,
         banner=_banner(detail),
-        receipt=None if given is None else _receipt(who, detail),
+        receipt=None if given is None else _receipt(who, detail, run_url),
+        run_url=run_url,
         summary=subject.summary_of(row, files),
         evidence=list(files.values()),
         expires_words=_expires(row),
@@ -252,7 +262,7 @@ def _banner(detail: GateDetail) -> Mapping[str, str] | None:
     return None
 
 
-def _receipt(who: Principal, detail: GateDetail) -> Mapping[str, Any]:
+def _receipt(who: Principal, detail: GateDetail, run_url: str) -> Mapping[str, Any]:
     given = detail.given
     assert given is not None
     run = detail.run
@@ -263,7 +273,8 @@ def _receipt(who: Principal, detail: GateDetail) -> Mapping[str, Any]:
         kind, text = "resumes", "Recorded. The run resumes at"
     elif run.kind == run.Kind.WORKFLOW:
         kind, text = "waits", "Recorded. The run waits for somebody to resume it."
-        if run.status in (run.Status.PAUSED, run.Status.CANCELLED):
+        stopped = run.status in (run.Status.PAUSED, run.Status.CANCELLED)
+        if stopped and may_operate(who, run):
             resume = reverse("runs:run-resume", args=[run.pk])
     following = next((row for row in queries.open_for(who, 2) if row.pk != detail.row.pk), None)
     return {
@@ -278,7 +289,7 @@ def _receipt(who: Principal, detail: GateDetail) -> Mapping[str, Any]:
         "next_kind": kind,
         "next_text": text,
         "next_at": _later(given.next),
-        "next_url": run.get_absolute_url(),
+        "next_url": run_url,
         "resume_form_url": resume,
         "next_item_url": following.get_absolute_url() if following is not None else "",
     }

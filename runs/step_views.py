@@ -226,5 +226,5 @@ def file_view(run: Run, artifact: Artifact) -> FileView:
         short=artifact.digest[7:15],
         size=words.size(artifact.size),
         url=reverse("runs:artifact", args=[run.pk, artifact.digest]),
-        media_type=artifact.media_type,
+        media_type=visible(artifact.media_type),
     )

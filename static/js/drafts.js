@@ -61,15 +61,21 @@ each("form[data-draft]", (form) => {
     restore(form, stored.values);
     say(form, stored.at);
   }
-  let timer;
-  const keep = () => {
+  let timer = 0;
+  const keepNow = () => {
     clearTimeout(timer);
-    timer = setTimeout(() => {
-      if (form.isConnected) store.set(key, JSON.stringify({ at: Date.now(), values: values(form) }));
-    }, 300);
+    timer = 0;
+    if (form.isConnected) store.set(key, JSON.stringify({ at: Date.now(), values: values(form) }));
+  };
+  const keep = () => {
+    timer ||= setTimeout(keepNow, 300);
   };
   form.addEventListener("input", keep);
   form.addEventListener("change", keep);
+  // Whoever leaves between two savings loses nothing; what was sent is no draft any more.
+  window.addEventListener("pagehide", () => {
+    if (timer && form.getAttribute("aria-busy") !== "true") keepNow();
+  });
 });
 
 function read(key) {

@@ -55,9 +55,12 @@ function know(socket, connection) {
 
 // htmx may have opened its sockets before this module was read.
 each("[data-socket]", (socket) => {
+  // htmx looks at the page as soon as it is read; its socket extension may have come too late.
+  if (!socket._htmx?.ws?.initialized) htmx.process(socket);
   const connection = socket._htmx?.ws?.connection;
   const known = know(socket, connection);
   known.open = connection?.socket?.readyState === WebSocket.OPEN;
+  if (known.open) show();
 });
 
 document.addEventListener("htmx:ws:before:connection", (event) => {

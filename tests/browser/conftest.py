@@ -10,9 +10,10 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from runs import publishing, registry
+from tests.browser.asking import Bot
 from tests.browser.product import Product
 from tests.factories import user as make_user
 from tests.needs import need
@@ -26,9 +27,11 @@ FLAGS = [
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 SIZES = {"desk": (1440, 900), "phone": (390, 844)}
-PATIENCE_MS = 15_000
+PATIENCE_MS = 20_000
 # What a browser writes by itself about answers and sockets that a test provokes.
-EXPECTED = ("Failed to load resource", "WebSocket connection", "net::ERR_")
+EXPECTED = ("Failed to load resource", "WebSocket connection", "net::ERR_", "htmx:ws:error")
+
+expect.set_options(timeout=PATIENCE_MS)
 
 Visit = Callable[..., Page]
 
@@ -65,6 +68,16 @@ def server(
     made.stop()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """A failing test shows what the server wrote meanwhile."""
+    report: Any = yield
+    server = getattr(item, "funcargs", {}).get("server")
+    if report.failed and isinstance(server, Product):
+        report.sections.append(("the server", server.log()[-4000:]))
+    return report
+
+
 @pytest.fixture
 def product(transactional_db: None, server: Product) -> Product:
     """The server with the shipped workflow in its catalogue, whatever was flushed before."""
@@ -74,8 +87,13 @@ def product(transactional_db: None, server: Product) -> Product:
 
 
 @pytest.fixture
+def bot(product: Product) -> Bot:
+    return Bot(product)
+
+
+@pytest.fixture
 def visit(product: Product, browser: Browser) -> Iterator[Visit]:
-    """A browser of its own for a person: `visit("ada")`; any error in its console fails the test."""
+    """A browser of its own for a person: `visit("ada")`. An error in its console fails the test."""
     contexts: list[BrowserContext] = []
     complaints: list[str] = []
 
