@@ -1,0 +1,3 @@
+"""Measurements, never tests: `python -m tests.benchmarks` prints a table."""
+
+from __future__ import annotations

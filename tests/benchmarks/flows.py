@@ -1,0 +1,48 @@
+"""The workflows that are measured; workers import them by OBVERSA_WORKFLOWS."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from runs import Outcome, approval, fn_job, parallel, pipeline, publish
+
+
+def now(ctx: Any) -> Outcome:
+    """Say when this body began, by this machine's clock."""
+    return Outcome(status="pass", summary="done", data={"began": time.time()})
+
+
+CYCLE = "gate-cycle"
+publish(
+    pipeline(
+        CYCLE,
+        [
+            {"name": "a", "job": fn_job("a", now)},
+            {"name": "ask", "job": approval("ask", "Go on?")},
+            {"name": "b", "job": fn_job("b", now)},
+        ],
+    ),
+    title="One gate cycle",
+)
+
+
+def chain_of(count: int) -> str:
+    """The name of the chain with this many steps."""
+    return f"chain-{count}"
+
+
+for count in (20, 200, 2000):
+    publish(
+        pipeline(
+            chain_of(count),
+            [{"name": f"s{index}", "job": fn_job(f"s{index}", now)} for index in range(count)],
+        ),
+        title=f"{count} steps in a row",
+    )
+
+WIDE = "wide"
+publish(
+    parallel(WIDE, [fn_job(f"w{index}", now) for index in range(64)], concurrency=16),
+    title="64 steps side by side",
+)
