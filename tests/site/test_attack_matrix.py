@@ -1,0 +1,296 @@
+"""Who may do what, where: one table for people, one for keys, one for the admin.
+
+`+` it happens, `-` it is forbidden, `0` it is not there (404), `?` the door (sign in, 401). A page
+and the API by session answer a person alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import pytest
+from asgiref.sync import sync_to_async
+from channels.testing import WebsocketCommunicator
+from django.contrib.auth.models import User
+from django.db import connections
+from django.test import Client
+
+from gates import keys, services
+from gates.models import ApiKey, Request
+from gates.principals import Principal, principal_for_key
+from obversa_site.asgi import application
+from runs import artifacts, fn_job
+from runs import services as runs
+from runs.models import Artifact, Run
+from tests import factories, flows
+
+PEOPLE: Final = ["nobody", "ada", "ben", "cyd", "starter", "staff", "operator", "root"]
+BY_PEOPLE: Final = {
+    "see":           "?     +    +    0    +        0      +         +",
+    "claim":         "?     +    -    0    -        0      -         -",
+    "release":       "?     +    -    0    -        0      -         -",
+    "submit":        "?     +    -    0    -        0      -         -",
+    "force-release": "?     -    -    0    -        0      +         +",
+    "withdraw":      "?     -    -    0    -        0      +         +",
+    "start":         "?     +    -    0    0        0      -         -",
+    "cancel":        "?     -    -    0    +        0      -         +",
+    "resume":        "?     -    -    0    +        0      -         +",
+    "download":      "?     +    +    0    +        0      +         +",
+    "watch":         "0     +    +    0    +        0      +         +",
+}  # fmt: skip
+KEYS: Final = ["bot", "bots-only", "reader", "adas", "cyds", "revoked", "expired", "left"]
+BY_KEYS: Final = {
+    "see":           "+    +          +       +     0     ?        ?        ?",
+    "claim":         "-    +          -       +     0     ?        ?        ?",
+    "release":       "-    +          -       +     0     ?        ?        ?",
+    "submit":        "-    +          -       +     0     ?        ?        ?",
+    "force-release": "+    +          -       -     0     ?        ?        ?",
+    "withdraw":      "+    +          -       -     0     ?        ?        ?",
+    "start":         "-    +          -       +     0     ?        ?        ?",
+    "cancel":        "+    +          -       -     0     ?        ?        ?",
+    "resume":        "+    +          -       -     0     ?        ?        ?",
+    "download":      "+    +          +       +     0     ?        ?        ?",
+}  # fmt: skip
+ACTIONS: Final = tuple(BY_KEYS)
+ALL: Final = ApiKey.SCOPES
+
+
+def row(table: dict[str, str], roles: list[str], action: str) -> dict[str, str]:
+    return dict(zip(roles, table[action].split(), strict=True))
+
+
+@dataclass
+class World:
+    """A question for ada and a key, in a run that `starter` started; and a workflow for both."""
+
+    gate: Request
+    digest: str
+    workflow: str
+
+    @property
+    def run(self) -> Run:
+        return self.gate.run
+
+    def facts(self) -> tuple[object, ...]:
+        gate, run = Request.objects.get(pk=self.gate.pk), Run.objects.get(pk=self.run.pk)
+        return gate.status, gate.holder, run.status, run.cancel_requested_at, Run.objects.count()
+
+
+def world_for(action: str, holder: Principal | None) -> World:
+    audience = {"users": ["ada"], "keys": ["bots-only"]}
+    run = factories.make_run(
+        factories.release_job(audience=audience),
+        started_by=f"user:{factories.user('starter').pk}",
+    )
+    gate = factories.pending_gate(run)
+    digest, size = artifacts.keep(b"x")
+    Artifact.objects.create(
+        run=run, digest=digest, name="x.txt", media_type="text/plain", size=size,
+        step_path=[], seq=run.last_seq, created_at=datetime.now(UTC),
+    )  # fmt: skip
+    if action in ("release", "force-release"):
+        services.claim(gate.pk, principal=holder or factories.ada())
+    if action == "resume":
+        runs.cancel_run(run.pk, actor=run.started_by)
+    gate.refresh_from_db()
+    return World(gate, digest, flows.offer(fn_job("f", str), name="matrix", audience=audience))
+
+
+def person(role: str) -> User | None:
+    match role:
+        case "nobody":
+            return None
+        case "ben":
+            return factories.ben().user
+        case "staff":
+            return factories.user("staff", is_staff=True)
+        case "operator":
+            return factories.operator().user
+        case "root":
+            return factories.user("root", is_superuser=True, is_staff=True)
+    return factories.user(role)
+
+
+def key(role: str) -> tuple[ApiKey, str]:
+    owner = {"adas": "ada", "cyds": "cyd", "left": "lea"}.get(role)
+    scopes = ["read"] if role == "reader" else ALL
+    made, text = keys.create_key(role, scopes, factories.user(owner) if owner else None)
+    if role == "revoked":
+        keys.revoke(made)
+    if role == "expired":
+        past = datetime.now(UTC) - timedelta(seconds=1)
+        ApiKey.objects.filter(pk=made.pk).update(expires_at=past)
+    if role == "left":
+        User.objects.filter(username="lea").update(is_active=False)
+    return made, text
+
+
+def by_page(client: Client, world: World, action: str) -> Any:
+    gate, run = f"/gates/{world.gate.pk}/", f"/runs/{world.run.pk}/"
+    match action:
+        case "see":
+            return client.get(gate)
+        case "download":
+            return client.get(f"{run}artifacts/{world.digest}/")
+        case "submit":
+            sent = {"approved": "true", "digest": world.gate.digest}
+            return client.post(f"{gate}answer/", sent)
+        case "force-release" | "withdraw":
+            return client.post(f"{gate}{action}/", {"reason": "because"})
+        case "start":
+            return client.post(f"/workflows/{world.workflow}/start/", {"once": "1"})
+        case "cancel" | "resume":
+            return client.post(f"{run}{action}/")
+    return client.post(f"{gate}{action}/")
+
+
+def by_api(client: Client, world: World, action: str, **headers: str) -> Any:
+    gate, run = f"/api/v1/requests/{world.gate.pk}", f"/api/v1/runs/{world.run.pk}"
+    body: dict[str, Any] = {}
+    match action:
+        case "see":
+            return client.get(gate, headers=headers)
+        case "download":
+            return client.get(f"{run}/artifacts/{world.digest}", headers=headers)
+        case "submit":
+            body = {"digest": world.gate.digest, "response": {"approved": True}}
+        case "force-release" | "withdraw":
+            body = {"reason": "because"}
+        case "start":
+            body = {"workflow": world.workflow}
+    address = {"start": "/api/v1/runs", "cancel": f"{run}/cancel", "resume": f"{run}/resume"}
+    path = address.get(action, f"{gate}/{action}")
+    return client.post(path, body, content_type="application/json", headers=headers)
+
+
+def mark(response: Any) -> str:
+    location = response.headers.get("Location", "")
+    response.getvalue()  # a download that is read to its end closes its file
+    if response.status_code == 401 or location.startswith(("/sign-in/", "/admin/login/")):
+        return "?"
+    known = {200: "+", 201: "+", 302: "+", 403: "-", 404: "0"}
+    return known.get(response.status_code, f"{response.status_code}")
+
+
+def tried(
+    action: str, expected: dict[str, str], attempt: Callable[[World, str], Any], holder: Any
+) -> dict[str, str]:
+    """What each role got; only where it is to happen does the world change."""
+    found, shared = {}, world_for(action, None)
+    for role, wanted in expected.items():
+        world = world_for(action, holder(role)) if wanted == "+" else shared
+        before = world.facts()
+        found[role] = mark(attempt(world, role))
+        if action not in ("see", "download"):
+            assert (world.facts() != before) == (found[role] == "+"), (action, role)
+    return found
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("surface", [by_page, by_api])
+@pytest.mark.parametrize("action", ACTIONS)
+def test_people(action: str, surface: Callable[[Client, World, str], Any]) -> None:
+    expected = row(BY_PEOPLE, PEOPLE, action)
+
+    def attempt(world: World, role: str) -> Any:
+        client, user = Client(), person(role)
+        if user is not None:
+            client.force_login(user)
+        return surface(client, world, action)
+
+    assert tried(action, expected, attempt, lambda role: None) == expected
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("action", ACTIONS)
+def test_keys(action: str) -> None:
+    expected = row(BY_KEYS, KEYS, action)
+    made = {role: key(role) for role in KEYS}
+
+    def attempt(world: World, role: str) -> Any:
+        return by_api(Client(), world, action, Authorization=f"Bearer {made[role][1]}")
+
+    def holder(role: str) -> Principal | None:
+        is_own = action == "release"
+        return principal_for_key(made[role][0]) if is_own else None
+
+    assert tried(action, expected, attempt, holder) == expected
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_who_may_watch() -> None:
+    expected = row(BY_PEOPLE, PEOPLE, "watch")
+    world = await sync_to_async(world_for)("watch", None)
+    found = {}
+    for role in PEOPLE:
+        client = await sync_to_async(_signed_in)(role)
+        session = client.cookies["sessionid"].value if "sessionid" in client.cookies else ""
+        headers = [
+            (b"host", b"localhost"),
+            (b"origin", b"http://localhost"),
+            (b"cookie", f"sessionid={session}".encode()),
+        ]
+        watching = WebsocketCommunicator(
+            application, f"/ws/runs/{world.gate.run_id}/", headers=headers
+        )
+        opened, code = await watching.connect()
+        found[role] = "+" if opened else {4404: "0"}[code or 0]
+        await watching.disconnect()
+
+    assert found == expected
+
+
+def _signed_in(role: str) -> Client:
+    client, user = Client(), person(role)
+    if user is not None:
+        client.force_login(user)
+    return client
+
+
+@pytest.fixture(autouse=True)
+async def no_connection_left() -> AsyncIterator[None]:
+    """The thread in which asynchronous tests reach the database outlives them."""
+    yield
+    await sync_to_async(connections.close_all)()
+
+
+ADMIN: Final = ["nobody", "cyd", "staff", "looker", "rescuer", "root"]
+BY_ADMIN: Final = {
+    "see":           "?     ?    -      +       +        +",
+    "force-release": "?     ?    -      -       +        +",
+}  # fmt: skip
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("action", BY_ADMIN)
+def test_the_admin(action: str) -> None:
+    looks = ["gates.view_request", "runs.view_run"]
+    people = {
+        "nobody": None,
+        "cyd": factories.user("cyd"),
+        "staff": factories.user("staff", is_staff=True),
+        "looker": factories.user("looker", is_staff=True, perms=looks),
+        "rescuer": factories.user("rescuer", is_staff=True, perms=[*looks, "gates.change_request"]),
+        "root": factories.user("root", is_superuser=True, is_staff=True),
+    }
+    expected = row(BY_ADMIN, ADMIN, action)
+    found = {}
+    for role, user in people.items():
+        world, client = world_for("force-release", None), Client()
+        if user is not None:
+            client.force_login(user)
+        if action == "see":
+            found[role] = mark(client.get(f"/admin/gates/request/{world.gate.pk}/change/"))
+            continue
+        chosen = {"action": "force_release", "_selected_action": str(world.gate.pk)}
+        asked = {"confirmed": "yes", "reason": "because"}
+        answer = mark(client.post("/admin/gates/request/", chosen | asked))
+        world.gate.refresh_from_db()
+        # The admin answers an act that somebody may not choose with the same list again.
+        freed = world.gate.status == Request.Status.PENDING
+        found[role] = answer if answer != "+" else "+" if freed else "-"
+
+    assert found == expected
