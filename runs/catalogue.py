@@ -23,7 +23,7 @@ def workflow_rows(who: Principal) -> list[dict[str, Any]]:
         latest[offer.name] = list(runs.order_by("-created_at")[:3])
     return [
         {
-            "name": offer.name,
+            "name": visible(offer.name),
             "title": visible(offer.title),
             "description": visible(offer.description),
             "error": visible(offer.error),

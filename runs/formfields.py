@@ -203,7 +203,7 @@ class JsonField(SchemaField):
     widget_kind = "json"
 
     def __init__(self, schema: Mapping[str, Any], **facts: Any) -> None:
-        self.schema_text = pretty(schema)
+        self.schema_text = visible(pretty(schema))
         widget = forms.Textarea(attrs={"rows": 6, "spellcheck": "false"})
         super().__init__(widget=widget, **facts)
 

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from runs import access, artifacts, catalogue, fragments, services
 from runs.errors import ParamsRefused, RunsError
 from runs.forms import SchemaForm
+from runs.plaintext import visible
 from runs.principals import Principal
 from runs.run_list import TABS, run_rows
 
@@ -164,8 +165,8 @@ def start(request: HttpRequest, name: str) -> HttpResponse:
     page = {
         "workflow": {
             "name": workflow.name,
-            "title": workflow.title,
-            "description": workflow.description,
+            "title": visible(workflow.title),
+            "description": visible(workflow.description),
             "start_url": reverse("runs:start", args=[workflow.name]),
         },
         "form": form,
