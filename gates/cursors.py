@@ -113,17 +113,21 @@ class Page:
 
 
 def page_of(
-    parts: Sequence[QuerySet[Request]], order: Order, cursor: str | None, limit: int
+    parts: Sequence[QuerySet[Request]],
+    order: Order,
+    cursor: str | None,
+    limit: int,
+    without: Sequence[str] = (),
 ) -> Page:
     """The first rows of several disjoint lists merged in one order.
 
     Each part is read through its own index and gives `limit + 1` rows at most, so the cost does
-    not grow with the table. All parts go into one statement.
+    not grow with the table. All parts go into one statement. `without` are columns left unread.
     """
     limit = max(1, min(limit, 200))
     after = order.after(cursor) if cursor else Q()
     keys = _first_keys([part.filter(after) for part in parts], order, limit + 1)
-    found = Request.objects.select_related("run").filter(pk__in=keys)
+    found = Request.objects.select_related("run").filter(pk__in=keys).defer(*without)
     rows = order.sorted(list(found))
     more = len(rows) > limit
     return Page(rows[:limit], order.cursor(rows[limit - 1]) if more else None)

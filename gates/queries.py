@@ -25,6 +25,8 @@ TABS: Final = ("mine", "unclaimed", "others", "asked", "history")
 COUNTED_TO: Final = 99
 PAGE: Final = 50
 _CLOSED: Final = (Request.Status.ANSWERED, Request.Status.EXPIRED, Request.Status.CANCELLED)
+# What a line of a list does not show may be megabytes, and a socket reads its list at every ring.
+_HEAVY: Final = ("input", "presentation", "run__params", "run__outcome")
 _SOON: Final = timedelta(hours=2)
 
 
@@ -53,7 +55,7 @@ def inbox(
     audiences = audiences_with(principal.tokens)
     narrowed = _search(q) & _narrow(filters or {})
     parts = [part.filter(narrowed) for part in _parts(principal, tab, audiences)]
-    page = page_of(parts, _order(tab), cursor, limit)
+    page = page_of(parts, _order(tab), cursor, limit, _HEAVY)
     return Inbox(
         tab=tab,
         rows=rows_for(principal, page.rows),
@@ -71,7 +73,7 @@ def open_for(principal: Principal, limit: int = PAGE) -> list[Request]:
     """What this person may answer now or holds already, most urgent first."""
     audiences = audiences_with(principal.tokens)
     parts = [part for tab in ("mine", "unclaimed") for part in _parts(principal, tab, audiences)]
-    return page_of(parts, URGENT_FIRST, None, limit).rows
+    return page_of(parts, URGENT_FIRST, None, limit, _HEAVY).rows
 
 
 def open_elsewhere(principal: Principal, limit: int = PAGE) -> list[Request]:
@@ -80,7 +82,7 @@ def open_elsewhere(principal: Principal, limit: int = PAGE) -> list[Request]:
     found: dict[UUID, Request] = {}
     for tab in ("others", "asked"):
         parts = _parts(principal, tab, audiences)
-        found |= {row.pk: row for row in page_of(parts, URGENT_FIRST, None, limit).rows}
+        found |= {row.pk: row for row in page_of(parts, URGENT_FIRST, None, limit, _HEAVY).rows}
     return list(found.values())
 
 
@@ -96,7 +98,7 @@ def team_queue(
         for audience in named
         for status in Request.OPEN
     ]
-    page = page_of(parts, URGENT_FIRST, cursor, limit)
+    page = page_of(parts, URGENT_FIRST, cursor, limit, _HEAVY)
     return Inbox(tab="team", rows=rows_for(principal, page.rows), next=page.next, counts={})
 
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import re
-from collections.abc import AsyncGenerator
-from typing import IO, Annotated, Any, Final
+from typing import Annotated, Any
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
-from django.core.handlers.asgi import ASGIRequest
 from django.db.models import Q
-from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.utils.http import content_disposition_header
 from ninja import Header, Path, Query, Router
 
-from runs import access, artifacts, queries, services, streams, wire
-from runs.models import Artifact, Run, Workflow
+from runs import access, downloads, queries, services, streams, wire
+from runs.models import Run, Workflow
 from runs.replies import caller, moment_and_id, page_of, place_of, reply
 from runs.schemas import (
     EXAMPLE_RUN,
@@ -45,7 +40,6 @@ Digest = Annotated[
         example="sha256:" + "0" * 64,
     ),
 ]
-_MEDIA_TYPE: Final = r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}"
 
 
 @router.get(
@@ -225,30 +219,7 @@ def get_artifact(request: HttpRequest, run_id: RunId, digest: Digest) -> HttpRes
     row = run.artifacts.filter(digest=digest.replace("\0", "")).order_by("-seq").first()
     if row is None:
         raise access.NotVisible(f"Run {run.short} has no file {digest!r}.")
-    return _download(request, row)
-
-
-def _download(request: HttpRequest, row: Artifact) -> HttpResponseBase:
-    content = artifacts.open_bytes(row.digest)
-    answer: HttpResponseBase
-    if isinstance(request, ASGIRequest):
-        answer = StreamingHttpResponse(_chunks(content))
-    else:
-        answer = FileResponse(content)
-    known = re.fullmatch(_MEDIA_TYPE, row.media_type, re.IGNORECASE)
-    answer["Content-Type"] = row.media_type if known else "application/octet-stream"
-    answer["Content-Length"] = str(row.size)
-    answer["Content-Disposition"] = content_disposition_header(True, row.name) or "attachment"
-    answer["X-Content-Type-Options"] = "nosniff"
-    answer["Content-Security-Policy"] = "default-src 'none'; sandbox"
-    answer["Cache-Control"] = "no-store"
-    return answer
-
-
-async def _chunks(content: IO[bytes]) -> AsyncGenerator[bytes, None]:
-    with content:
-        while chunk := await asyncio.to_thread(content.read, artifacts.CHUNK):
-            yield chunk
+    return downloads.answer(request, row)
 
 
 @router.post(

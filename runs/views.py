@@ -7,14 +7,15 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from runs import access, artifacts, catalogue, fragments, services
+from runs import access, artifacts, catalogue, downloads, fragments, services
 from runs.errors import ParamsRefused, RunsError
 from runs.forms import SchemaForm
 from runs.plaintext import visible
@@ -114,20 +115,16 @@ def _operate(request: HttpRequest, pk: UUID, service: Any, done: str) -> HttpRes
 @never_cache
 @login_required
 @require_GET
-def artifact(request: HttpRequest, pk: UUID, digest: str) -> FileResponse:
+def artifact(request: HttpRequest, pk: UUID, digest: str) -> HttpResponseBase:
     """The bytes as a download; never shown as a page of this site."""
     found = access.run_or_404(caller(request), pk)
     row = found.artifacts.filter(digest=digest).order_by("-seq").first()
     if row is None:
         raise Http404
     try:
-        content = artifacts.open_bytes(digest)
+        return downloads.answer(request, row)
     except artifacts.ArtifactMissing as missing:
         raise Http404 from missing
-    answer = FileResponse(content, as_attachment=True, filename=row.name)
-    answer["Content-Type"] = "application/octet-stream"
-    answer["X-Content-Type-Options"] = "nosniff"
-    return answer
 
 
 @never_cache

@@ -7,8 +7,11 @@ import time
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
+from gates import queries
 from gates.rows import question_line
 from gates.templatetags.gate_text import question_markdown
 from runs.kernel.answers import refusal
@@ -197,3 +200,24 @@ def test_a_large_honest_answer_is_checked_to_its_end() -> None:
     assert faults_of(schema, answer) == []
     answer["rows"][-1] = {}
     assert faults_of(schema, answer) == [("rows", "19999/n: This is required.")]
+
+
+def test_a_list_does_not_read_what_it_does_not_show(
+    django_assert_max_num_queries: Any,
+) -> None:
+    ada = factories.ada()
+    for number in range(3):
+        factories.external_request(
+            input={"bulk": "x" * 10_000, "number": number}, audience={"users": ["ada"]}
+        )
+
+    with CaptureQueriesContext(connection) as caught:
+        found = queries.inbox(ada, "unclaimed")
+        held = queries.open_for(ada)
+    with django_assert_max_num_queries(0):
+        assert [row.question_line for row in found.rows]
+
+    assert len(held) == 3
+    assert all({"input", "presentation"} <= row.get_deferred_fields() for row in held)
+    read = [query["sql"].partition(" FROM ")[0] for query in caught.captured_queries]
+    assert not [sql for sql in read if '"input"' in sql or '"params"' in sql]

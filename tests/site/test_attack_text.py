@@ -87,8 +87,8 @@ def run(root: User) -> Run:
     with record.turn(made.pk, actor=f"user:{root.pk}") as turn:
         turn.append("log", (), {"message": TEXT, "level": "info"})
     Artifact.objects.create(
-        run=made, digest=digest, name=TEXT[:250], media_type="text/html", size=size,
-        step_path=[], seq=turn.run.last_seq, created_at=datetime.now(UTC),
+        run=made, digest=digest, name=f"\u202e\r\n{TEXT[:250]}\n", media_type="text/html",
+        size=size, step_path=[], seq=turn.run.last_seq, created_at=datetime.now(UTC),
     )  # fmt: skip
     return Run.objects.get(pk=made.pk)
 
@@ -159,7 +159,8 @@ def test_a_file_that_a_browser_could_run_is_a_download(reader: Client, run: Run)
     path = f"/runs/{run.pk}/artifacts/{row.digest}"
     for answer in (reader.get(f"{path}/"), reader.get(f"/api/v1{path}")):
         answer.getvalue()
-        assert answer.headers["Content-Disposition"].startswith("attachment")
+        assert answer.headers["Content-Disposition"].startswith('attachment; filename="<U+202E> ')
+        assert answer.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
         assert "no-store" in answer.headers["Cache-Control"]
 
