@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
@@ -64,11 +64,26 @@ def visible_workflows(who: Principal) -> QuerySet[Workflow]:
     return listed.filter(audience__in=audiences_with(who.tokens))
 
 
-def may_start(who: Principal, workflow: Workflow) -> bool:
-    """The workflow's audience starts it; seeing everything gives no right to start."""
+def startable_names(who: Principal, workflows: Iterable[Workflow]) -> set[str]:
+    """Which of the workflows this caller may start: their starters', or else their audience's.
+
+    Seeing everything gives a person no right to start. A key of nobody was made on the server
+    itself, by somebody who could start anything there.
+    """
     if not who.is_known or not who.has_scope("start"):
-        return False
-    return workflow.audience_id in audiences_with(who.tokens)
+        return set()
+    trusted = bool(who.key_name) and who.user is None
+    mine = audiences_with(who.tokens)
+    return {
+        workflow.name
+        for workflow in workflows
+        if trusted or (workflow.starters_id or workflow.audience_id) in mine
+    }
+
+
+def may_start(who: Principal, workflow: Workflow) -> bool:
+    """Whether this caller may start it; the same rule as for the catalogue."""
+    return workflow.name in startable_names(who, [workflow])
 
 
 def startable_or_404(who: Principal, name: str) -> Workflow:

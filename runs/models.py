@@ -59,6 +59,7 @@ class Workflow(models.Model):
     description = models.TextField(blank=True)
     params_schema = JSONText(default=dict)
     audience = models.ForeignKey(Audience, models.PROTECT, related_name="+")
+    starters = models.ForeignKey(Audience, models.PROTECT, null=True, related_name="+")
     definition = models.ForeignKey(Definition, models.PROTECT, null=True, related_name="+")
     module = models.CharField(max_length=300, blank=True)
     error = models.TextField(blank=True)

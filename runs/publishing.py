@@ -27,6 +27,7 @@ class Published:
     description: str = ""
     params: Mapping[str, Any] = field(default_factory=dict)
     audience: Mapping[str, Any] = field(default_factory=dict)
+    starters: Mapping[str, Any] | None = None
     module: str = ""
 
     @cached_property
@@ -48,12 +49,13 @@ def publish(
     description: str = "",
     params: Any = None,
     audience: Mapping[str, Any] | None = None,
+    starters: Mapping[str, Any] | None = None,
     name: str | None = None,
 ) -> Any:
     """Offer the job under its own name (or `name`); returns the job. The last of a name counts.
 
     `params` is a JSON Schema or a pydantic model. `audience` says who may see, start and answer;
-    without it every signed-in person may.
+    without it every signed-in person may. `starters` narrows who may start it.
     """
     made = to_job(job)
     shape = made.shape
@@ -72,6 +74,7 @@ def publish(
         description=description,
         params=_schema(params),
         audience=audience or {},
+        starters=starters,
         module=_loading[-1] if _loading else "",
     )
     return job

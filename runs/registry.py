@@ -155,6 +155,7 @@ def enlist(made: Published) -> Workflow:
             "description": made.description,
             "params_schema": dict(made.params),
             "audience": audience_for(made.audience),
+            "starters": None if made.starters is None else audience_for(made.starters),
             "definition": define(made),
             "module": made.module[:300],
             "error": "",

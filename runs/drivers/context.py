@@ -131,7 +131,11 @@ class Context:
         """Run a command in the workspace and judge it by its exit code (runs.md R53-R59)."""
         where = self.workspace.dir if cwd is None else self.workspace.dir / cwd
         spec = commands.CommandSpec(
-            argv=tuple(argv), cwd=where, env={**self.env_overlay, **env}, timeout_ms=timeout_ms
+            argv=tuple(argv),
+            cwd=where,
+            env={**self.env_overlay, **env},
+            unset=commands.SERVICE_VARIABLES,
+            timeout_ms=timeout_ms,
         )
         result = commands.run_command(spec, cancelled=self.signal.is_set)
         good = commands.met(result)

@@ -38,6 +38,10 @@ OUTPUT_CAP: Final = 16 * 1024 * 1024
 STREAM_LIMIT: Final = 4_000
 REASON_LIMIT: Final = 3_000
 NAME_LIMIT: Final = 200
+# What the service itself is given and an author's command has no use for.
+SERVICE_VARIABLES: Final = frozenset(
+    {"OBVERSA_SECRET_KEY", "DATABASE_URL", "CELERY_BROKER_URL", "CHANNEL_REDIS_URL", "EMAIL_URL"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

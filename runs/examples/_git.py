@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from runs.engines.command import CommandResult, CommandSpec, met, reason, run_command, tail
+from runs.engines.command import (
+    SERVICE_VARIABLES,
+    CommandResult,
+    CommandSpec,
+    met,
+    reason,
+    run_command,
+    tail,
+)
 from runs.engines.scrub import scrub
 from runs.examples._source import SCHEMES, Refused
 
@@ -22,11 +30,7 @@ _REPOSITORY_VARIABLES: Final = frozenset(
         *("GIT_CONFIG_PARAMETERS", "GIT_EXTERNAL_DIFF", "GIT_CEILING_DIRECTORIES"),
     }
 )
-# What the service itself is entrusted with is nothing for a repository's code.
-_SERVICE_VARIABLES: Final = frozenset(
-    {"OBVERSA_SECRET_KEY", "DATABASE_URL", "CELERY_BROKER_URL", "CHANNEL_REDIS_URL", "EMAIL_URL"}
-)
-HIDDEN_VARIABLES: Final = _REPOSITORY_VARIABLES | _SERVICE_VARIABLES
+HIDDEN_VARIABLES: Final = _REPOSITORY_VARIABLES | SERVICE_VARIABLES
 
 _SETTINGS: Final = (
     "core.hooksPath=/dev/null",

@@ -144,4 +144,6 @@ publish(
     description="Clones a repository, tests and packs a commit, asks a person, then tags it and "
     "writes the release notes.",
     params=PARAMS,
+    # The test command is any program, run as the worker: starting a release is a trusted act.
+    starters={"permissions": ["runs.add_run"]},
 )
