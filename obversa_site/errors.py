@@ -26,6 +26,11 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return render(request, "errors/404.html", status=404)
 
 
+def too_large(request: HttpRequest, message: str) -> HttpResponse:
+    """Answer 413, with how large a request may be."""
+    return render(request, "errors/413.html", {"reason": message}, status=413)
+
+
 def failed(request: HttpRequest) -> HttpResponse:
     """Answer 500 with a number that stands in the log as well."""
     number = secrets.token_hex(4)

@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, Js
 from django.http.request import UnreadablePostError
 
 from gates.errors import CursorRefused
-from obversa_site.errors import bad_request, forbidden, not_found
+from obversa_site.errors import bad_request, forbidden, not_found, too_large
 from runs.access import Forbidden, NotVisible
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
@@ -94,4 +94,4 @@ def _too_large(request: HttpRequest) -> HttpResponse:
     message = f"The request is larger than {limit} MiB. Send less, or a link to it."
     if request.path.startswith("/api/"):
         return JsonResponse({"error": {"code": "too-large", "message": message}}, status=413)
-    return HttpResponse(message, status=413, content_type="text/plain; charset=utf-8")
+    return too_large(request, message)

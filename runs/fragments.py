@@ -27,7 +27,7 @@ def run_page(who: Principal, run: Run, before: int | None = None) -> dict[str, A
     """Everything templates/runs/run.html shows."""
     page = run_parts(run)
     events = (
-        queries.last_events(run)
+        queries.last_events(run, queries.EVENTS_SHOWN)
         if before is None
         else queries.events_after(
             run.pk, max(0, before - 1 - queries.EVENTS_SHOWN), min(before - 1, queries.EVENTS_SHOWN)

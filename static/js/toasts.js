@@ -48,6 +48,6 @@ document.addEventListener("htmx:before:swap", (event) => {
   const known = [409, 410, 422].includes(status);
   if (status < 400 || known) return;
   event.preventDefault();
-  const words = { 403: "You may not do this, or this page was open too long. Reload it.", 404: "This is gone, or no longer yours to see." };
+  const words = { 403: "You may not do this, or this page was open too long. Reload it.", 404: "This is gone, or no longer yours to see.", 413: "This is too large to be sent. Shorten it, or give a link to it; it is kept here." };
   toast(words[status] ?? `The server answered ${status}. Nothing was swapped; look again before you repeat it.`, "error");
 });

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -69,9 +69,9 @@ def server(
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     """A failing test shows what the server wrote meanwhile."""
-    report: Any = yield
+    report = yield
     server = getattr(item, "funcargs", {}).get("server")
     if report.failed and isinstance(server, Product):
         report.sections.append(("the server", server.log()[-4000:]))

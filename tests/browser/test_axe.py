@@ -24,6 +24,9 @@ FORM: dict[str, Any] = {
     },
     "required": ["channel"],
 }
+ELSEWHERE = (
+    "/runs/", "/workflows/", "/workflows/release/start/", "/teams/", "/settings/", "/nowhere/",
+)  # fmt: skip
 LOOKS = [("desk", "light"), ("phone", "dark"), ("desk", "dark"), ("phone", "light")]
 
 
@@ -38,7 +41,11 @@ def findings(page: Page) -> list[str]:
 
 @pytest.fixture
 def questions(bot: Bot) -> list[Request]:
-    user("ada", groups=["Release"], perms=["gates.change_request", "gates.view_request"])
+    user(
+        "ada",
+        groups=["Release"],
+        perms=["gates.change_request", "gates.view_request", "runs.add_run"],
+    )
     make_run(audience={"users": ["ada"]})
     about = {"service": "shop", "changes": [{"id": "abc1234", "subject": "Fix it"}], "on": True}
     return [
@@ -59,10 +66,11 @@ def test_axe_finds_nothing(questions: list[Request], visit: Visit, size: str, th
         expect(page.locator("#main-content")).to_be_visible()
         found.extend(findings(page))
 
-    for address in ("/", "/runs/", "/workflows/", "/workflows/release/start/", "/teams/"):
-        look(address)
-    look("/settings/")
-    look("/nowhere/")
+    # The looks differ in colours and in layout: two of the four bring every pair of them.
+    if (size, theme) in LOOKS[:2]:
+        for address in ELSEWHERE:
+            look(address)
+    look("/")
     look(second.get_absolute_url())
     page.get_by_role("button", name="Claim and answer").click()
     page.get_by_role("button", name="Record the answer").click()

@@ -39,6 +39,7 @@ def claim(page: Page) -> None:
 
 
 def test_a_release_from_start_to_tag(product: Product, visit: Visit, repository: Path) -> None:
+    user("ada", perms=["runs.add_run"])
     ada, ben = visit(None), visit(user("ben", first_name="Ben", last_name="Okafor"))
 
     # Ada signs in by the link and starts the workflow.

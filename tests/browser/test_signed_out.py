@@ -20,7 +20,7 @@ from tests.factories import user
 def ada_with_password() -> None:
     person = user("ada")
     # The hasher of the server; the tests' own is quicker and unknown to it.
-    person.password = make_password("correct horse", hasher=PBKDF2PasswordHasher())  # type: ignore[arg-type]
+    person.password = make_password("correct horse", hasher=PBKDF2PasswordHasher())
     person.save()
 
 

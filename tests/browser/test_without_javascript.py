@@ -8,6 +8,7 @@ from gates.models import Request
 from tests.browser.asking import Bot
 from tests.browser.conftest import Visit
 from tests.browser.product import Product
+from tests.factories import user
 
 CHOICE = {
     "type": "object",
@@ -56,7 +57,7 @@ def test_a_wrong_answer_keeps_what_was_typed(bot: Bot, visit: Visit) -> None:
 
 
 def test_a_run_is_started_and_read(product: Product, visit: Visit) -> None:
-    page = visit("ada", java_script_enabled=False)
+    page = visit(user("ada", perms=["runs.add_run"]), java_script_enabled=False)
     page.goto("/workflows/")
     page.get_by_role("link", name="Start Release a git repository").click()
     page.get_by_role("button", name="Start Release a git repository").click()
