@@ -32,8 +32,8 @@ function freshNews() {
 
 function showTitle() {
   const count = Number(document.querySelector("#inbox-count")?.dataset.inboxCount ?? 0);
-  const plain = document.title.replace(/^\(\d+\) /, "");
-  const title = count ? `(${count}) ${plain}` : plain;
+  const plain = document.title.replace(/^\(\d+\+?\) /, "");
+  const title = count ? `(${count >= 99 ? "99+" : count}) ${plain}` : plain;
   if (document.title !== title) document.title = title;
 }
 

@@ -40,7 +40,8 @@ function drawBars() {
 function drawAxis(total) {
   const svg = document.querySelector("[data-axis] svg");
   if (!svg) return;
-  const labels = [0, 0.5, 1].map((part) => ({ part, text: part ? tick(total * part, total) : "0" }));
+  const parts = svg.clientWidth < 130 ? [0, 1] : [0, 0.5, 1];
+  const labels = parts.map((part) => ({ part, text: part ? tick(total * part, total) : "0" }));
   svg.replaceChildren(
     ...labels.map(({ part, text }) => {
       const label = made("text", { x: `${part * 100}%`, y: 11, "text-anchor": part === 0 ? "start" : part === 1 ? "end" : "middle" });
