@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import logging
 import time
-from typing import Final
+from typing import Any, Final
+from urllib.parse import parse_qs
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 
@@ -44,7 +45,7 @@ class InboxConsumer(AsyncWebsocketConsumer):
         """Answers come as POSTs; a socket only listens."""
 
     async def _watch(self) -> None:
-        news = fragments.InboxNews(self.scope["user"].pk)
+        news = fragments.InboxNews(self.scope["user"].pk, _since(self.scope))
         async with live.listening(live.INBOX) as bell:
             while True:
                 bell.clear()
@@ -64,3 +65,10 @@ class InboxConsumer(AsyncWebsocketConsumer):
                 await asyncio.sleep(max(0.0, PAUSE_SECONDS - (time.monotonic() - began)))
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(bell.wait(), LOOK_SECONDS)
+
+
+def _since(scope: dict[str, Any]) -> int:
+    """When the page that listens was made; nothing where it does not say."""
+    query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+    given = query.get("since", [""])[-1]
+    return int(given) if given.isascii() and given.isdigit() and len(given) <= 10 else 0

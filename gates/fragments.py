@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
@@ -38,8 +38,10 @@ class Seen:
 class InboxNews:
     """What one page knows of the inbox; each frame says only what differs from it."""
 
-    def __init__(self, user_pk: int) -> None:
+    def __init__(self, user_pk: int, since: int = 0) -> None:
+        """`since` is when the page was made, in seconds; what was asked after it is news."""
         self._user_pk = user_pk
+        self._since = datetime.fromtimestamp(since, UTC) if since else None
         self._known: dict[UUID, Seen] | None = None
         self._newest: datetime | None = None
         self._counts: dict[str, int] = {}
@@ -67,7 +69,8 @@ class InboxNews:
         known, self._known = self._known, shown
         newest, self._newest = self._newest, max((one.at for one in shown.values()), default=None)
         if known is None:
-            return "".join(out)
+            fresh = [row for row in open_here if self._since and row.created_at >= self._since]
+            return "".join(out + [_news(row.pk) for row in fresh])
         # With more open questions than are watched, an old one moves up when another is answered.
         is_whole = len(known) < WATCHED
         out += [

@@ -48,6 +48,14 @@ def test_new_questions_wait_behind_a_bar_and_are_counted(bot: Bot, visit: Visit)
     expect(bar).to_be_hidden()
 
 
+def test_a_question_asked_before_the_socket_opens_is_news_too(bot: Bot, visit: Visit) -> None:
+    page = visit("ada")
+    page.route("**/hx-ws.min.js", lambda route: (bot.ask("In between?"), route.continue_()))
+    page.goto("/")
+
+    expect(page.get_by_role("link", name="1 new, show")).to_be_visible()
+
+
 def test_typing_survives_what_happens_around_it(bot: Bot, visit: Visit) -> None:
     question = bot.ask("Ship it?")
     page = visit("ada")
@@ -127,4 +135,4 @@ def test_looking_at_many_questions_opens_one_socket(bot: Bot, visit: Visit) -> N
         expect(page.locator(f"#gate-{question.pk}")).to_be_visible()
     is_live(page)
 
-    assert [url.split("/ws/")[1] for url in opened] == ["inbox/"]
+    assert [url.split("/ws/")[1].split("?")[0] for url in opened] == ["inbox/"]
