@@ -1,7 +1,7 @@
 """Run every test on SQLite, then every test that uses a database on PostgreSQL.
 
 Settings are fixed for a process, so each database is a pytest run of its own. Arguments go to
-both. The last line sums up the two in pytest's own words.
+all. The last line sums them up in pytest's own words.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def main(arguments: list[str]) -> int:
     """Run the passes, print the sum, return the exit code."""
     started = time.monotonic()
     counts: Counter[str] = Counter()
-    codes = [_run_pass("sqlite", arguments, counts)]
+    codes = _run_passes("sqlite", arguments, counts)
     trouble = find("postgres").trouble
     if not trouble:
-        codes.append(_run_pass("postgres", arguments, counts))
+        codes += _run_passes("postgres", arguments, counts)
     elif all_required():
         print(f"\nOBVERSA_TEST_ALL is set and PostgreSQL is not there: {trouble}")
         counts["error"] += 1
@@ -40,8 +40,16 @@ def main(arguments: list[str]) -> int:
     return _verdict(codes)
 
 
+def _run_passes(database: str, arguments: list[str], counts: Counter[str]) -> list[int]:
+    """The browser's tests run in processes of their own: its driver keeps an event loop running."""
+    return [
+        _run_pass(database, [*arguments, "-m", marked], counts)
+        for marked in ("not browser", "browser")
+    ]
+
+
 def _run_pass(database: str, arguments: list[str], counts: Counter[str]) -> int:
-    print(f"\n--- {database} ---", flush=True)
+    print(f"\n--- {database}, {arguments[-1]} ---", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         tally = Path(folder) / "tally.json"
         environment = os.environ | {

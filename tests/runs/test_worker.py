@@ -9,7 +9,7 @@ import pytest
 from django.conf import LazySettings
 from django.db import OperationalError
 
-from runs import leases, record, registry, results, services, sweep, worker
+from runs import leases, record, registry, services, sweep, worker
 from runs.drivers.context import Context
 from runs.kernel.gate import create_callback_gate
 from runs.models import Artifact, Attempt, Event, Run
@@ -40,9 +40,6 @@ def after(fn: Any) -> Any:
 
 def the_step(run: Run) -> Any:
     return flows.steps(run)["a"]
-
-
-# --- once ----------------------------------------------------------------------------------------
 
 
 def test_the_start_is_recorded_before_the_job_begins() -> None:
@@ -175,145 +172,6 @@ def test_a_cancelled_start_is_withdrawn_by_the_worker_that_finds_it() -> None:
     assert "job:start" not in flows.kinds(run)
 
 
-# --- what a step may hand over -------------------------------------------------------------------
-
-
-def too_large(ctx: Context) -> Any:
-    return {"status": "pass", "data": "x" * results.MAX_BYTES}
-
-
-def too_deep(ctx: Context) -> Any:
-    value: Any = 1
-    for _ in range(250):
-        value = [value]
-    return {"status": "pass", "data": value}
-
-
-def no_json(ctx: Context) -> Any:
-    return {"status": "pass", "data": {1, 2}}
-
-
-def holds_itself(ctx: Context) -> Any:
-    value: list[Any] = []
-    value.append(value)
-    return {"status": "pass", "data": value}
-
-
-def large_state(ctx: Context) -> None:
-    ctx.state["x"] = "x" * results.MAX_BYTES
-
-
-def odd_state(ctx: Context) -> None:
-    ctx.state["x"] = object()
-
-
-def odd_event(ctx: Context) -> None:
-    ctx.emit("note", what=object())  # type: ignore[arg-type]  # on purpose
-
-
-def large_event(ctx: Context) -> None:
-    ctx.emit("note", what="x" * results.MAX_BYTES)
-
-
-def odd_kind(ctx: Context) -> None:
-    ctx.emit("x" * 61)
-
-
-def own_end(ctx: Context) -> None:
-    ctx.emit("run:end", outcome={"status": "pass"})
-
-
-def odd_text(ctx: Context) -> None:
-    raise ValueError("half of a pair: \ud800")
-
-
-def leaves(ctx: Context) -> None:
-    raise SystemExit(3)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        too_large,
-        too_deep,
-        no_json,
-        holds_itself,
-        large_state,
-        odd_state,
-        odd_event,
-        large_event,
-        odd_kind,
-        own_end,
-        odd_text,
-        leaves,
-    ],
-)
-def test_what_the_record_cannot_take_fails_its_step_alone(body: Any) -> None:
-    job = dag(
-        "two",
-        {"a": fn_job("a", body), "b": fn_job("b", lambda ctx: "fine")},
-        stop_on_error=False,
-    )
-
-    run = flows.ran(job)
-
-    assert flows.statuses(run) == {"a": "failed", "b": "passed"}
-    assert run.status == "failed"
-    assert the_step(run).outcome["error"]["code"] in ("VALIDATION", "BODY")
-    assert set(Attempt.objects.values_list("status", flat=True)) == {"done"}
-
-
-def test_a_result_of_exactly_the_limit_is_taken() -> None:
-    room = results.MAX_BYTES - len('{"data":"","status":"pass"}')
-
-    run = flows.ran(one(lambda ctx: {"status": "pass", "data": "x" * room}))
-
-    assert run.status == "passed"
-    assert len(the_step(run).outcome["data"]) == room
-
-
-def test_text_that_postgresql_has_no_column_for_is_recorded_all_the_same() -> None:
-    def body(ctx: Context) -> str:
-        ctx.log("a \0 b")
-        ctx.attach("odd \0 name", b"x", "text/\0plain")
-        return "ends \0 so" + "!" * 5000
-
-    run = flows.ran(one(body))
-
-    assert run.status == "passed"
-    assert the_step(run).summary.startswith("ends \ufffd so!!!")
-    assert len(the_step(run).summary) == 2000
-    assert the_step(run).outcome["summary"].startswith("ends \0 so!!!")
-    assert flows.events(run, "log")[0].fields["message"] == "a \0 b"
-    assert Artifact.objects.get(run=run).name == "odd \ufffd name"
-
-
-def test_a_log_line_without_end_is_cut() -> None:
-    run = flows.ran(one(lambda ctx: ctx.log("x" * 10**6)))
-
-    message = flows.events(run, "log")[0].fields["message"]
-
-    assert run.status == "passed"
-    assert len(message) < results.MAX_LOG + 20
-    assert message.endswith("(cut)")
-
-
-def test_a_step_that_cannot_begin_fails_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object, **__: object) -> None:
-        raise OSError("no space left on device")
-
-    run = flows.start(one(lambda ctx: "never"))
-    monkeypatch.setattr("runs.starts.Path.mkdir", broken)
-
-    flows.work(run)
-
-    assert flows.fresh(run).status == "failed"
-    assert "could not begin" in the_step(run).summary
-
-
-# --- context -------------------------------------------------------------------------------------
-
-
 def test_what_a_step_changes_in_the_state_reaches_the_next_one() -> None:
     def first(ctx: Context) -> None:
         ctx.state.update(kept=1, gone=2, list=[1])
@@ -402,9 +260,6 @@ def test_the_same_logical_attempt_has_the_same_key_at_every_try() -> None:
     assert Attempt.objects.filter(run=run).count() == 2
 
 
-# --- changed code --------------------------------------------------------------------------------
-
-
 def test_a_changed_shape_holds_the_run_until_the_code_fits_again() -> None:
     job = after(lambda ctx: "done")
     run = flows.start(job)
@@ -455,9 +310,6 @@ def test_changed_bodies_go_on_and_are_noted_once() -> None:
     notes = [event.fields["message"] for event in flows.events(run, "log")]
     assert len(notes) == 1
     assert "code of this workflow changed" in notes[0]
-
-
-# --- a database that is away ---------------------------------------------------------------------
 
 
 @pytest.mark.django_db(transaction=True)

@@ -49,7 +49,7 @@ BY_KEYS: Final = {
     "submit":        "-    +          -       +     0     ?        ?        ?",
     "force-release": "+    +          -       -     0     ?        ?        ?",
     "withdraw":      "+    +          -       -     0     ?        ?        ?",
-    "start":         "-    +          -       +     0     ?        ?        ?",
+    "start":         "+    +          -       +     0     ?        ?        ?",
     "cancel":        "+    +          -       -     0     ?        ?        ?",
     "resume":        "+    +          -       -     0     ?        ?        ?",
     "download":      "+    +          +       +     0     ?        ?        ?",
