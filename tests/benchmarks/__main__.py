@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from tests.benchmarks.stage import celery_workers, stage
@@ -90,8 +91,8 @@ def idle_latencies(count: int) -> list[float]:
     found = []
     for _ in range(count):
         run = _start("gate-cycle")
-        sent = _answer(_wait(lambda run=run: _question(run)))
-        began = _wait(lambda run=run: _began(run))
+        sent = _answer(_wait(partial(_question, run)))
+        began = _wait(partial(_began, run))
         found.append(began - sent)
     return found[5:]
 
@@ -149,7 +150,7 @@ def step_costs() -> list[tuple[str, str]]:
     for count in (20, 200, 2000):
         began = time.monotonic()
         run = _start(f"chain-{count}")
-        _wait(lambda run=run: Run.objects.filter(pk=run.pk, status="passed").exists(), 240)
+        _wait(Run.objects.filter(pk=run.pk, status="passed").exists, 240)
         each = (time.monotonic() - began) / count * 1000
         base = base or each
         found.append((f"a step of {count}", f"{each:.1f} ms ({each / base:.2f}x)"))

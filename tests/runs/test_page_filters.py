@@ -58,7 +58,8 @@ def test_a_tree_says_each_kind_in_its_words() -> None:
     drawn = texts({"items": [1, 0.5], "off": False, "none": None, "": "", "empty": [{}]})
 
     assert drawn == (
-        "5 fields items 2 items 0 1 1 0.5 off false none null empty text empty 1 item 0 empty object"
+        "5 fields items 2 items 0 1 1 0.5 off false none null empty text empty 1 item 0 "
+        "empty object"
     )
 
 
