@@ -8,11 +8,12 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from gates import columns
 from gates.models import Request, Response
 from gates.projection import ROW_KINDS, RUN_KINDS, Projection, about, is_closed
-from runs import folding, record
+from runs import folding, record, statements
 from runs.kernel import callbacks
-from runs.kernel.events import EventKind
+from runs.kernel.events import Event, EventKind
 from runs.models import Event as EventRow
 from runs.models import Run
 from runs.record import Turn
@@ -29,15 +30,10 @@ class RowsDrifted(RuntimeError):
 def project(turn: Turn) -> None:
     """Bring the run's requests and responses past the events of this turn."""
     asked = {about(event) for event in turn.events if event.kind in ROW_KINDS}
-    run_wide = any(
-        event.kind in RUN_KINDS and not _is_first_start(turn, event.kind) for event in turn.events
-    )
+    run_wide = any(_is_about_all(turn, event) for event in turn.events)
     if not asked and not run_wide:
         return
-    wanted = Q(request_id__in=asked)
-    if run_wide:
-        wanted |= Q(status__in=[*Request.OPEN, Request.Status.CANCELLED])
-    rows = list(Request.objects.filter(wanted, run=turn.run))
+    rows = _rows(turn, asked, run_wide=run_wide)
     before = {row.pk: _values(row) for row in rows}
     projection = Projection(
         turn.run, turn.before.callbacks, closed=is_closed(turn.before), rows=rows
@@ -48,14 +44,36 @@ def project(turn: Turn) -> None:
         turn.inbox_changed = True
 
 
-def _is_first_start(turn: Turn, kind: str) -> bool:
-    return kind == EventKind.RUN_START and not turn.before.started
+def _rows(turn: Turn, asked: set[str], *, run_wide: bool) -> list[Request]:
+    """The rows that the events of this turn may change."""
+    if run_wide:
+        wanted = Q(request_id__in=asked)
+        wanted |= Q(status__in=[*Request.OPEN, Request.Status.CANCELLED])
+        return list(Request.objects.filter(wanted, run=turn.run))
+    known = {columns.request_id(request_id) for request_id in turn.before.callbacks.requests}
+    return [
+        row
+        for request_id in asked & known
+        for row in statements.rows(Request, run_id=turn.run.pk, request_id=request_id)
+    ]
+
+
+def _is_about_all(turn: Turn, event: Event) -> bool:
+    """Whether the event opens or closes every question of the run."""
+    match event.kind:
+        case EventKind.RUN_CANCEL:
+            return True
+        case EventKind.RUN_START:
+            return turn.before.started
+        case EventKind.RUN_END:
+            return bool(event.fields["outcome"]["status"] == "aborted")
+    return False
 
 
 def _write(projection: Projection, before: dict[UUID, dict[str, Any]]) -> bool:
     """Store what differs; each row moves from the status it was read with, or not at all."""
     new = [row for row in projection.rows.values() if row.pk not in before]
-    Request.objects.bulk_create(new)
+    statements.insert(Request, [statements.columns_of(row) for row in new])
     changed = False
     for row in projection.rows.values():
         old = before.get(row.pk)
@@ -63,10 +81,11 @@ def _write(projection: Projection, before: dict[UUID, dict[str, Any]]) -> bool:
         if old is None or not differing:
             continue
         changed = True
-        same = Request.objects.filter(pk=row.pk, status=old["status"], holder=old["holder"])
-        if not same.update(**differing):
+        same = {"pk": row.pk, "status": old["status"], "holder": old["holder"]}
+        if not statements.update(Request, differing, **same):
             raise RowsDrifted(f"{row.request_id} moved under its run. Run `manage.py rebuild`.")
-    Response.objects.bulk_create(projection.responses)
+    responses = [statements.columns_of(row) for row in projection.responses]
+    statements.insert(Response, responses)
     return changed or bool(new)
 
 

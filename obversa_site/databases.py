@@ -22,6 +22,8 @@ SQLITE_OPTIONS: dict[str, Any] = {
     ),
 }
 POOL = {"min_size": 2, "max_size": 8}
+# The same few statements come again and again: the server reads and plans each of them once.
+PREPARED: dict[str, Any] = {"server_side_binding": True, "prepare_threshold": 3}
 
 
 def database(url: str, home: Path) -> dict[str, Any]:
@@ -46,5 +48,5 @@ def _sqlite(found: dict[str, Any]) -> dict[str, Any]:
 
 def _postgresql(found: dict[str, Any]) -> dict[str, Any]:
     # A connection kept per thread is never given back under ASGI; the pool is what reuses them.
-    options = {**found.get("OPTIONS", {}), "pool": dict(POOL)}
+    options = {**PREPARED, **found.get("OPTIONS", {}), "pool": dict(POOL)}
     return found | {"CONN_MAX_AGE": 0, "OPTIONS": options}

@@ -111,12 +111,12 @@ def shape_of(definition: Definition | str) -> Shape:
 
 
 def places_of(digest: str | None) -> Places:
-    """What never changes of the rows of a definition's steps."""
+    """What never changes of the rows of a definition's steps, as it is written."""
     if digest is None:
         return {}
     places = _places.get(digest)
     if places is None:
-        places = projection.places_of(shape_of(digest))
+        places = projection.written(projection.places_of(shape_of(digest)))
         _places.put(digest, places)
     return places
 

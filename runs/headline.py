@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from runs import statements
 from runs.kernel.events import Event, EventKind
 from runs.kernel.graph import GraphShape, LeafShape, Shape
 from runs.kernel.slots import Slot
@@ -38,7 +39,8 @@ def update(
     changed = [name for name, value in was.items() if getattr(run, name) != value]
     if before.ended is not after.ended:
         changed.append("outcome")
-    run.save(update_fields=["last_seq", "changed_at", *changed])
+    columns = ("last_seq", "changed_at", *changed)
+    statements.update(Run, {name: getattr(run, name) for name in columns}, pk=run.pk)
 
 
 def copy(run: Run, shape: Shape | None, state: RunState, events: Iterable[Event]) -> None:

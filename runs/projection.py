@@ -12,12 +12,14 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
+from runs import statements
+from runs.fields import Ready, stored
 from runs.kernel.decide import shape_at
 from runs.kernel.events import Event, EventKind, Path
 from runs.kernel.graph import GraphShape, LeafShape, Shape
 from runs.kernel.outcomes import Outcome
 from runs.kernel.state import NodeState, RunState, Slot
-from runs.models import Artifact, Run, Step
+from runs.models import Run, Step
 
 ENDED: Final = {
     "pass": Step.Status.PASSED,
@@ -26,7 +28,7 @@ ENDED: Final = {
     "exhausted": Step.Status.EXHAUSTED,
     "paused": Step.Status.WAITING,
 }
-_CHANGING: Final = [
+_CHANGING: Final = (
     "status",
     "attempt",
     "queued_at",
@@ -36,7 +38,7 @@ _CHANGING: Final = [
     "outcome",
     "request_id",
     "sent_back_to",
-]
+)
 # After one of these, any place may differ.
 _WIDE: Final = frozenset(
     {
@@ -80,9 +82,17 @@ def _graph_places(graph: GraphShape, path: Path) -> Iterator[dict[str, Any]]:
             yield from _graph_places(node.job, (*inner, node.job.name))
 
 
+def written(places: Places) -> Places:
+    """The same, with its JSON written once for all the rows to come."""
+    return {
+        path: {name: Ready(stored(v)) if isinstance(v, list) else v for name, v in facts.items()}
+        for path, facts in places.items()
+    }
+
+
 def create_steps(run: Run, places: Places) -> None:
     """One idle row per place of the shape."""
-    Step.objects.bulk_create(Step(run_id=run.pk, **facts) for facts in places.values())
+    statements.insert(Step, [{"run_id": run.pk, **facts} for facts in places.values()])
 
 
 def project(
@@ -96,12 +106,8 @@ def project(
     """Bring the rows of the steps up to date with the events of one turn."""
     changed = _changed(shape, before, after, events)
     if changed:
-        Step.objects.bulk_create(
-            step_rows(run.pk, shape, places, changed, after, marks_of(events)),
-            update_conflicts=True,
-            unique_fields=["run", "path"],
-            update_fields=_CHANGING,
-        )
+        rows = step_rows(run.pk, shape, places, changed, after, marks_of(events))
+        statements.insert(Step, list(rows), unique=("run", "path"), update=_CHANGING)
 
 
 def _changed(
@@ -194,12 +200,12 @@ def step_rows(
     paths: Iterable[Path],
     state: RunState,
     marks: Marks,
-) -> Iterator[Step]:
+) -> Iterator[dict[str, Any]]:
     """The rows of these places as the state has them."""
     for path in paths:
         facts = places.get(path)
         if facts is not None:
-            yield Step(run_id=run_id, **facts, **_facts(shape, path, state, marks))
+            yield {"run_id": run_id, **facts, **_facts(shape, path, state, marks)}
 
 
 def _facts(shape: Shape, path: Path, state: RunState, marks: Marks) -> dict[str, Any]:
@@ -276,22 +282,20 @@ def _outcome_status(outcome: Outcome | None) -> str:
     return Step.Status.SKIPPED if outcome.skipped else ENDED[outcome.status]
 
 
-def artifact_rows(run_id: UUID, events: Iterable[Event]) -> list[Artifact]:
+def artifact_rows(run_id: UUID, events: Iterable[Event]) -> Iterator[dict[str, Any]]:
     """A row for every artifact that the events name."""
-    return [
-        Artifact(
-            run_id=run_id,
-            digest=event.fields["digest"],
-            name=plain(event.fields["name"], 300),
-            media_type=plain(event.fields["mediaType"], 255),
-            size=event.fields["byteLength"],
-            step_path=list(event.path),
-            seq=event.seq,
-            created_at=moment(event.ts),
-        )
-        for event in events
-        if event.kind == EventKind.ARTIFACT
-    ]
+    for event in events:
+        if event.kind == EventKind.ARTIFACT:
+            yield {
+                "run_id": run_id,
+                "digest": event.fields["digest"],
+                "name": plain(event.fields["name"], 300),
+                "media_type": plain(event.fields["mediaType"], 255),
+                "size": event.fields["byteLength"],
+                "step_path": list(event.path),
+                "seq": event.seq,
+                "created_at": moment(event.ts),
+            }
 
 
 def plain(text: str, limit: int) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 from uuid import UUID
-
-from django.db import models
 
 from runs import folding, headline, projection, record
 from runs.kernel.events import Event
@@ -43,7 +41,7 @@ def rebuild(run_id: UUID) -> int:
         rows = EventRow.objects.filter(run=run).order_by("seq")
         events = [folding.to_event(row) for row in rows.iterator()]
         state = fold(events)
-        places = folding.places_of(run.definition_id)
+        places = projection.places_of(shape)
         off = _run_row(run, shape, state, events)
         if shape is not None:
             marks = projection.marks_of(events)
@@ -64,13 +62,13 @@ def _run_row(run: Run, shape: Any, state: Any, events: list[Event]) -> int:
 
 
 def _replace(
-    model: type[Step] | type[Artifact], run: Run, key: str, made: Iterable[models.Model]
+    model: type[Step] | type[Artifact], run: Run, key: str, made: Iterable[Mapping[str, Any]]
 ) -> int:
     """Update what differs, add what is missing, take away what the record does not know."""
     kept = {str(getattr(row, key)): row for row in model.objects.filter(run=run)}
     names = [field.attname for field in model._meta.concrete_fields if not field.primary_key]
     off = 0
-    for row in made:
+    for row in (model(**columns) for columns in made):
         old = kept.pop(str(getattr(row, key)), None)
         if old is None:
             row.save(force_insert=True)

@@ -14,9 +14,8 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models.functions import Now
 
-from runs import dispatch, folding, headline, live, projection
+from runs import dispatch, folding, headline, live, projection, statements
 from runs.fairness import sqlite_writer
 from runs.kernel.decide import Command, StartStep, commands, decide
 from runs.kernel.events import Event, Path
@@ -110,26 +109,13 @@ class Turn:
         self.settle()
         if not self.events:
             return
-        EventRow.objects.bulk_create(
-            EventRow(
-                run_id=self.run.pk,
-                seq=event.seq,
-                kind=event.kind,
-                path=list(event.path),
-                actor=event.actor,
-                surface=event.surface,
-                at=self.now,
-                key=event.key,
-                payload=event.fields,
-            )
-            for event in self.events
-        )
+        statements.insert(EventRow, [self._row(event) for event in self.events])
         if self.shape is not None:
             self.commands = commands(self.shape, self.before, self.state)
         self.sent = self._attempts()
-        artifacts = projection.artifact_rows(self.run.pk, self.events)
+        artifacts = list(projection.artifact_rows(self.run.pk, self.events))
         if artifacts:
-            Artifact.objects.bulk_create(artifacts)
+            statements.insert(Artifact, artifacts)
         if self.shape is not None:
             places = folding.places_of(self.run.definition_id)
             projection.project(self.run, self.shape, places, self.before, self.state, self.events)
@@ -139,6 +125,19 @@ class Turn:
         # Methods, not partials: Django names the callback in its log when one fails.
         for follow in (self._remember, self._hand_out, self._ring):
             transaction.on_commit(follow, robust=True)
+
+    def _row(self, event: Event) -> dict[str, Any]:
+        return {
+            "run_id": self.run.pk,
+            "seq": event.seq,
+            "kind": event.kind,
+            "path": statements.path_text(event.path),
+            "actor": event.actor,
+            "surface": event.surface,
+            "at": self.now,
+            "key": event.key,
+            "payload": event.fields,
+        }
 
     def _remember(self) -> None:
         folding.remember(self.run.pk, self.state)
@@ -157,27 +156,29 @@ class Turn:
             if isinstance(command, StartStep):
                 starts.append(command)
             else:
-                Attempt.objects.filter(
+                statements.update(
+                    Attempt,
+                    {"status": Attempt.Status.WITHDRAWN, "ended_at": self.now},
                     run_id=self.run.pk,
-                    path=list(command.path),
+                    path=statements.path_text(command.path),
                     task=command.task,
                     number=command.number,
                     status=Attempt.Status.READY,
-                ).update(status=Attempt.Status.WITHDRAWN, ended_at=self.now)
+                )
         if not starts:
             return []
-        rows = Attempt.objects.bulk_create(
-            Attempt(
-                run_id=self.run.pk,
-                path=list(start.path),
-                task=start.task,
-                number=start.number,
-                ready_at=self.now,
-                sent_at=self.now,
-            )
+        rows = [
+            {
+                "run_id": self.run.pk,
+                "path": statements.path_text(start.path),
+                "task": start.task,
+                "number": start.number,
+                "ready_at": self.now,
+                "sent_at": self.now,
+            }
             for start in starts
-        )
-        return [row.pk for row in rows]
+        ]
+        return statements.insert(Attempt, rows, returning=True)
 
 
 @contextlib.contextmanager
@@ -185,12 +186,12 @@ def turn(run_id: UUID, *, actor: str = "system", surface: str = "") -> Iterator[
     """Lock the run and open its transaction; raises RunUnknown. No I/O inside, ever."""
     outermost = not connection.in_atomic_block
     with _writer(), transaction.atomic():
-        locked = Run.objects.select_for_update(of=("self",)).annotate(db_now=Now())
-        run = locked.filter(pk=run_id).first()
-        if run is None:
+        found = statements.lock(Run, pk=run_id)
+        if found is None:
             raise RunUnknown(f"There is no run {run_id}.")
+        run, db_now = found
         # Never earlier than the turn before: the clock may be read before the lock is granted.
-        now = max(_utc(run.db_now), run.changed_at)
+        now = max(_moment(db_now), run.changed_at)
         opened = Turn(run, now, actor, surface, outermost=outermost)
         yield opened
         opened.close()
@@ -202,7 +203,8 @@ def first_turn(run: Run, *, actor: str, surface: str) -> Iterator[Turn]:
     with _writer(), transaction.atomic():
         now = database_now()
         run.created_at = run.changed_at = now
-        run.save(force_insert=True)
+        statements.insert(Run, [statements.columns_of(run)])
+        run._state.adding = False
         opened = Turn(run, now, actor, surface, outermost=False)
         projection.create_steps(run, folding.places_of(run.definition_id))
         yield opened
@@ -219,13 +221,16 @@ def database_now() -> datetime:
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
             cursor.execute("SELECT STRFTIME('%Y-%m-%d %H:%M:%f', 'NOW')")
-            return datetime.fromisoformat(cursor.fetchone()[0]).replace(tzinfo=UTC)
-        cursor.execute("SELECT clock_timestamp()")
-        return _utc(cursor.fetchone()[0])
+        else:
+            cursor.execute("SELECT clock_timestamp()")
+        return _moment(cursor.fetchone()[0])
 
 
-def _utc(moment: datetime) -> datetime:
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+def _moment(given: datetime | str) -> datetime:
+    """What either database calls the time."""
+    if isinstance(given, str):
+        return datetime.fromisoformat(given).replace(tzinfo=UTC)
+    return given.astimezone(UTC)
 
 
 def _writer() -> contextlib.AbstractContextManager[None]:

@@ -37,10 +37,10 @@ def start_run(
     idempotency_key: str = "",
 ) -> Run:
     """Start the workflow; the same key by the same actor gives the same run."""
-    offer = Workflow.objects.select_related("definition").filter(name=workflow, listed=True).first()
+    offer = Workflow.objects.filter(name=workflow, listed=True).first()
     if offer is None:
         raise WorkflowUnknown(f"There is no workflow {workflow!r} here.")
-    if offer.error or offer.definition is None:
+    if offer.error or offer.definition_id is None:
         raise WorkflowBroken(f"{workflow} does not import: {offer.error}")
     given = _checked_params(offer, params)
     if len(idempotency_key) > MAX_KEY or "\0" in idempotency_key:
@@ -52,13 +52,13 @@ def start_run(
     run = Run(
         workflow=offer.name,
         title=offer.title,
-        definition=offer.definition,
+        definition_id=offer.definition_id,
         audience_id=offer.audience_id,
         params=given,
         labels=dict(labels or {}),
         started_by=actor,
         idempotency_key=idempotency_key,
-        total_count=leaf_count(folding.shape_of(offer.definition)),
+        total_count=leaf_count(folding.shape_of(offer.definition_id)),
     )
     try:
         with record.first_turn(run, actor=actor, surface=surface) as turn:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 from uuid import UUID
 
 from django.conf import settings
-from django.db import IntegrityError
-from django.db.models import QuerySet
+from django.db import IntegrityError, connection
 
-from runs import artifacts, folding, record, registry, results
+from runs import artifacts, folding, record, registry, results, statements
 from runs.drivers import execute as steps
 from runs.drivers.context import Context, Workspace
 from runs.drivers.signal import Signal
+from runs.fields import read_stored
 from runs.kernel.errors import LoopError
 from runs.kernel.events import EventKind, joined
 from runs.kernel.events import Path as EventPath
@@ -30,6 +31,11 @@ from runs.steady import steadily
 from runs.stored import RecordCallbacks
 
 MAX_KEY: Final = 300
+_DUE: Final = """
+SELECT run.id, run.workflow, run.definition_id, attempt.path, attempt.task, attempt.number
+FROM runs_attempt attempt JOIN runs_run run ON run.id = attempt.run_id
+WHERE attempt.id = %s AND attempt.status = 'ready'
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,20 +53,18 @@ class Due:
     @classmethod
     def find(cls, attempt_pk: int) -> Self | None:
         """The start of this attempt; None when somebody has it, or it is over (design I3)."""
-        row = (
-            Attempt.objects.filter(pk=attempt_pk, status=Attempt.Status.READY)
-            .values_list("run_id", "run__workflow", "run__definition_id", "path", "task", "number")
-            .first()
-        )
+        with connection.cursor() as cursor:
+            cursor.execute(_DUE, [attempt_pk])
+            row = cursor.fetchone()
         if row is None:
             return None
         run_id, workflow, definition, path, task, number = row
         return cls(
             pk=attempt_pk,
-            run_id=run_id,
+            run_id=run_id if isinstance(run_id, UUID) else UUID(run_id),
             workflow=workflow,
             definition=definition,
-            path=tuple(path),
+            path=tuple(read_stored(path)),
             task=task,
             number=number,
         )
@@ -119,14 +123,26 @@ class Start:
             and state.ended is None
         )
 
-    def ready(self) -> QuerySet[Attempt]:
-        return Attempt.objects.filter(pk=self.due.pk, status=Attempt.Status.READY)
+    def take(self, **changes: Any) -> bool:
+        """Change the attempt if it waits for a worker; the row count decides who won."""
+        ready = Attempt.Status.READY
+        return bool(statements.update(Attempt, changes, pk=self.due.pk, status=ready))
 
-    def running(self) -> QuerySet[Attempt]:
-        return self.ours().filter(status=Attempt.Status.RUNNING)
+    def finish(self, now: datetime) -> bool:
+        """End the attempt if it still runs under this start's fence."""
+        return bool(
+            statements.update(
+                Attempt,
+                {"status": Attempt.Status.DONE, "ended_at": now},
+                pk=self.due.pk,
+                fence=self.fence,
+                status=Attempt.Status.RUNNING,
+            )
+        )
 
-    def ours(self) -> QuerySet[Attempt]:
-        return Attempt.objects.filter(pk=self.due.pk, fence=self.fence)
+    def has(self, status: str) -> bool:
+        """Whether the attempt has this status and this start's fence."""
+        return Attempt.objects.filter(pk=self.due.pk, fence=self.fence, status=status).exists()
 
     def context(self) -> Context:
         """What the step's code gets to see, as the record was when it started."""
@@ -170,7 +186,7 @@ class Start:
         return self._callbacks
 
     def _need_lease(self) -> None:
-        if not self.running().exists():
+        if not self.has(Attempt.Status.RUNNING):
             raise LoopError("ABORTED", "another worker has this step by now.", phase="body")
 
     def emit(self, kind: str, path: EventPath, fields: Mapping[str, JSONValue]) -> None:
@@ -180,7 +196,7 @@ class Start:
 
         def append() -> None:
             with record.turn(self.due.run_id, surface="worker") as turn:
-                if self.running().exists():
+                if self.has(Attempt.Status.RUNNING):
                     turn.append(kind, path, frozen, key=key)
 
         try:

@@ -86,9 +86,9 @@ def claim(start: Start) -> bool:
             return False
         if not start.is_due(turn.state):
             # Ours already, when the first try was committed and its answer lost.
-            start.ready().update(status=Attempt.Status.WITHDRAWN, ended_at=turn.now)
-            return start.running().exists()
-        won = start.ready().update(
+            start.take(status=Attempt.Status.WITHDRAWN, ended_at=turn.now)
+            return start.has(Attempt.Status.RUNNING)
+        won = start.take(
             status=Attempt.Status.RUNNING,
             fence=start.fence,
             worker=worker_name(),
@@ -196,9 +196,9 @@ def _end(start: Start, write: Write) -> None:
 
 def _end_once(start: Start, write: Write) -> None:
     with record.turn(start.due.run_id, surface="worker") as turn:
-        if start.running().update(status=Attempt.Status.DONE, ended_at=turn.now):
+        if start.finish(turn.now):
             write(turn)
-        elif not start.ours().filter(status=Attempt.Status.DONE).exists():
+        elif not start.has(Attempt.Status.DONE):
             facts = {"number": start.due.number, "worker": worker_name()}
             turn.append(EventKind.STEP_REFUSED, start.path, facts)
             logger.warning("late result refused run=%s path=%s", turn.run.pk, start.path)
