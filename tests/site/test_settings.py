@@ -74,7 +74,12 @@ def test_the_environment_alone_scales_it_out(tmp_path: Path) -> None:
         "db.example.com",
         5433,
     )
-    assert default["OPTIONS"] == {"sslmode": "require", "pool": {"min_size": 2, "max_size": 8}}
+    assert default["OPTIONS"] == {
+        "sslmode": "require",
+        "pool": {"min_size": 2, "max_size": 8},
+        "prepare_threshold": 3,
+        "server_side_binding": True,
+    }
     assert default["CONN_MAX_AGE"] == 0
     assert found["CELERY_BROKER_TRANSPORT_OPTIONS"] == {"visibility_timeout": 3600}
     hosts = found["CHANNEL_LAYERS"]["default"]["CONFIG"]["hosts"]
@@ -147,7 +152,7 @@ def test_every_response_says_what_a_page_may_load(client: Client) -> None:
 
 @override_settings(DATA_UPLOAD_MAX_MEMORY_SIZE=2 * 1024 * 1024)
 @pytest.mark.parametrize(
-    ("path", "kind"), [("/sign-in/", "text/plain"), ("/api/v1/requests", "application/json")]
+    ("path", "kind"), [("/sign-in/", "text/html"), ("/api/v1/requests", "application/json")]
 )
 def test_a_body_over_two_mebibytes_is_too_large_everywhere(
     client: Client, path: str, kind: str
