@@ -95,7 +95,7 @@ def run(root: User) -> Run:
 
 def assert_harmless(html: str, where: str) -> None:
     lower = html.lower()
-    for bad in ("<img src=x", "<script>", "<svg onload", "</textarea></title>", ">14"):
+    for bad in ("<img src=x", "<script>", "<svg onload", "</textarea></title>", ">14<"):
         assert bad not in lower, (where, bad)
     for link in re.findall(r"""(?:href|src|action)=["']?([^"'\s>]+)""", lower):
         assert not re.match(r"(javascript|data|vbscript):", link), (where, link)
