@@ -29,6 +29,7 @@ from gates.schemas import (
     SubmitRequest,
     WithReason,
 )
+from gates.sealed import need_unchanged
 from runs.kernel.gate import create_callback_gate
 from runs.replies import caller, reply
 
@@ -131,7 +132,9 @@ def _named(who: Principal, wanted: RequestFilter) -> tuple[list[Request], None]:
 )
 def get_request(request: HttpRequest, key: RequestKey) -> HttpResponse:
     """The question, who holds it, and its answers."""
-    return reply(_wire(access.find(caller(request, "read"), key)))
+    row = access.find(caller(request, "read"), key)
+    need_unchanged(row)
+    return reply(_wire(row))
 
 
 @router.get(

@@ -18,6 +18,7 @@ from gates.principals import Principal, actor_labels
 from gates.projection import is_closed
 from gates.receipts import Next, next_of
 from gates.rows import claim_state, decision_label, question_line, urgency
+from gates.sealed import need_unchanged
 from gates.timeline import TimelineEvent, timeline
 from runs import folding
 from runs.claims import claim_mark, claim_token
@@ -104,6 +105,7 @@ class GateDetail:
 def detail(principal: Principal, pk: UUID) -> GateDetail:
     """The question as this reader may see it; NotVisible when it is not theirs to see."""
     row = access.find(principal, pk)
+    need_unchanged(row)
     state = folding.state_at(row.run_id, row.run.last_seq)
     answer = Response.objects.filter(request=row).order_by("seq").first()
     labels = actor_labels(

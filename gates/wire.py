@@ -7,6 +7,7 @@ from typing import Any, Final
 from gates.models import Request, Response
 from gates.projection import about
 from gates.receipts import Receipt
+from gates.sealed import was_narrowed
 from runs import folding, wire
 from runs.kernel.jsonable import thaw
 from runs.models import Event
@@ -56,16 +57,10 @@ def _identity(row: Request) -> Wire:
         "input": row.input,
         "presentation": row.presentation,
     }
-    if _was_narrowed(row):
+    if was_narrowed(row):
         asked = folding.to_event(Event.objects.get(run_id=row.run_id, seq=row.asked_seq))
         fields |= {name: thaw(asked.fields["request"][name]) for name in _GIVEN_BACK}
     return fields
-
-
-def _was_narrowed(row: Request) -> bool:
-    """Whether a column may hold less than the record: see gates/columns.py."""
-    is_cut = row.request_id != f"{row.gate_id}#{row.gate_version}#{row.digest}"
-    return is_cut or "\ufffd" in row.gate_id + row.decision_text
 
 
 def _response(row: Response) -> Wire:
