@@ -53,7 +53,8 @@ def is_folded(kind: str) -> bool:
 def _run_start(state: RunState, event: Event) -> RunState:
     session = int(event.fields.get("session", 1))
     if state.started:
-        return _reopen(state, session)
+        params = event.fields.get("params", state.params)
+        return replace(_reopen(state, session), params=params)
     begun = replace(
         state,
         run_id=str(event.fields.get("runId", "")),
@@ -77,7 +78,7 @@ def _reopen(state: RunState, session: int) -> RunState:
                 continue
             if node.settled is not None and node.settled.passed and not node.settled.skipped:
                 continue
-            if slot is not None and slot.status == "lost":
+            if slot is not None and slot.status in ("running", "lost"):
                 # Whether it did its work is still to be found out (design I5).
                 nodes[name] = replace(node, status="active", outcome=None)
             elif slot is not None and graphs.get(inner) == slot.number:
@@ -107,12 +108,24 @@ def _graph_start(state: RunState, event: Event) -> RunState:
         invocation=state.slots.get(event.path[:-1], Slot()).number,
         at=event.ts,
     )
+    if event.path in state.scopes:
+        state = _forget_inside(state, event.path)
     return put_scope(state, event.path, opened)
+
+
+def _forget_inside(state: RunState, path: Path) -> RunState:
+    """Nothing of an earlier invocation of this graph works or waits any longer (runs.md R235)."""
+    depth = len(path)
+    for at, slot in state.slots.items():
+        if slot.status != "ended" and at[:depth] == path:
+            state = put(state, JOB, at, Slot(number=slot.number, status="ended"))
+    return state
 
 
 def _graph_node(state: RunState, event: Event) -> RunState:
     scope = state.scopes.get(event.path)
-    if scope is None:
+    # What a session takes over it only tells again (runs.md R210).
+    if scope is None or event.fields.get("reused"):
         return state
     name = event.fields["node"]
     match event.fields["phase"]:
