@@ -19,7 +19,15 @@ if TYPE_CHECKING:
         predicate,
         to_condition,
     )
+    from runs.kernel.confidence import confidence_from_text, last_decision_line
     from runs.kernel.errors import LoopError
+    from runs.kernel.judging import (
+        body_passed,
+        last_gate_brief,
+        min_confidence,
+        quorum,
+        sampled,
+    )
     from runs.kernel.outcomes import (
         EXIT_PAUSED,
         Finding,
@@ -47,8 +55,10 @@ __all__ = [
     "approval",
     "arun",
     "assert_graph",
+    "body_passed",
     "command_job",
     "command_succeeds",
+    "confidence_from_text",
     "copy_job_meta",
     "dag",
     "define_job",
@@ -59,6 +69,9 @@ __all__ = [
     "gate_job",
     "job_meta",
     "kickback",
+    "last_decision_line",
+    "last_gate_brief",
+    "min_confidence",
     "never",
     "not_",
     "parallel",
@@ -66,9 +79,11 @@ __all__ = [
     "pipeline",
     "predicate",
     "publish",
+    "quorum",
     "render_plan",
     "revision_request",
     "run",
+    "sampled",
     "sequence",
     "to_condition",
 ]
@@ -87,7 +102,15 @@ _NAMES_IN = {
         "predicate",
         "to_condition",
     ),
+    "runs.kernel.confidence": ("confidence_from_text", "last_decision_line"),
     "runs.kernel.errors": ("LoopError",),
+    "runs.kernel.judging": (
+        "body_passed",
+        "last_gate_brief",
+        "min_confidence",
+        "quorum",
+        "sampled",
+    ),
     "runs.kernel.outcomes": (
         "EXIT_PAUSED",
         "Finding",

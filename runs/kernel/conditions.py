@@ -6,7 +6,7 @@ where the author wrote code. Data is decided by the kernel; code is run by a wor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -57,18 +57,17 @@ class Condition:
     parts: tuple[Condition, ...] = ()
 
     def __call__(self, ctx: Any, last: Outcome | None = None) -> ConditionResult:
-        """Evaluate inside a worker; a data condition reads the needs of `ctx`."""
+        """Evaluate inside a worker; a data condition reads `last` and the needs of `ctx`."""
+        if self.check is not None:
+            call = getattr(ctx, "call", _plainly)
+            return as_result(call(self.check, ctx, last), label=str(self.shape["label"]))
         match self.shape["op"]:
             case "all" | "any" as op:
                 return _combine(op, (part(ctx, last) for part in self.parts))
             case "not":
                 return _invert(self.parts[0](ctx, last))
-            case "code":
-                assert self.check is not None
-                call = getattr(ctx, "call", _plainly)
-                return as_result(call(self.check, ctx, last), label=str(self.shape["label"]))
             case _:
-                return evaluate(self.shape, getattr(ctx, "needs", None) or {})
+                return evaluate(self.shape, getattr(ctx, "needs", None) or {}, last)
 
 
 def _plainly(check: Callable[..., Any], *given: Any) -> Any:
@@ -83,8 +82,8 @@ def is_data(shape: Data) -> bool:
     return shape["op"] != "code" and all(is_data(part) for part in shape.get("parts", ()))
 
 
-def evaluate(shape: Data, needs: Needs) -> ConditionResult:
-    """Decide a data condition from the outcomes of the node's needs (runs.md R85-R90)."""
+def evaluate(shape: Data, needs: Needs, last: Outcome | None = None) -> ConditionResult:
+    """Decide a data condition from the needs and the last body outcome (runs.md R85-R91)."""
     match shape["op"]:
         case "always":
             return ConditionResult(met=True, reason="always")
@@ -92,10 +91,16 @@ def evaluate(shape: Data, needs: Needs) -> ConditionResult:
             return ConditionResult(met=False, reason="never")
         case "passed" | "failed" as op:
             return _ended(op, str(shape["name"]), needs)
+        case "body_passed":
+            return _body_passed(last)
+        case "min_confidence":
+            return _confident(last, shape["threshold"])
         case "not":
-            return _invert(evaluate(shape["parts"][0], needs))
+            return _invert(evaluate(shape["parts"][0], needs, last))
         case "all" | "any" as op:
-            return _combine(op, (evaluate(part, needs) for part in shape["parts"]))
+            return _combine(op, (evaluate(part, needs, last) for part in shape["parts"]))
+        case "quorum":
+            return tally(shape["k"], [_vote(part, needs, last) for part in shape["parts"]])
         case op:
             raise LoopError("VALIDATION", f"the condition {op!r} needs a worker.")
 
@@ -106,6 +111,47 @@ def _ended(op: str, name: str, needs: Needs) -> ConditionResult:
     status = needs[name].status
     wanted = ("pass",) if op == "passed" else ("fail", "exhausted")
     return ConditionResult(met=status in wanted, reason=f"{name} ended {status}")
+
+
+def _body_passed(last: Outcome | None) -> ConditionResult:
+    status = "nothing" if last is None else last.status
+    met = status == "pass"
+    return ConditionResult(
+        met=met,
+        reason="the body passed" if met else f"the body ended {status}",
+        confidence=None if last is None else last.confidence,
+    )
+
+
+def _confident(last: Outcome | None, threshold: float) -> ConditionResult:
+    found = (last.confidence if last is not None else None) or 0.0
+    reason = f"confidence {found:g}, {threshold:g} needed"
+    return ConditionResult(met=found >= threshold, reason=reason, confidence=found)
+
+
+Vote = ConditionResult | Exception
+
+
+def _vote(shape: Data, needs: Needs, last: Outcome | None) -> Vote:
+    try:
+        return evaluate(shape, needs, last)
+    except LoopError as error:
+        return error
+
+
+def tally(k: int, votes: Sequence[Vote]) -> ConditionResult:
+    """Met when at least `k` votes hold; a vote that raised is a no (runs.md R91)."""
+    given = [vote for vote in votes if isinstance(vote, ConditionResult)]
+    yes = [vote for vote in given if vote.met]
+    reason = f"{len(yes)} of {len(votes)} hold, {k} needed"
+    if len(yes) >= k:
+        sure = [vote.confidence for vote in yes if vote.confidence is not None]
+        mean = sum(sure) / len(sure) if sure else None
+        return ConditionResult(met=True, reason=reason, confidence=mean)
+    against = [vote.reason for vote in given if not vote.met and vote.reason]
+    against += [str(vote) for vote in votes if isinstance(vote, Exception)]
+    output = next((v.output for v in given if not v.met and v.output is not None), None)
+    return ConditionResult(met=False, reason=": ".join([reason, "; ".join(against)]), output=output)
 
 
 def _combine(op: Literal["all", "any"] | str, results: Any) -> ConditionResult:
