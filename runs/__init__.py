@@ -37,6 +37,10 @@ if TYPE_CHECKING:
         revision_request,
     )
     from runs.publishing import publish
+    from runs.report.cost import cost_report, format_cost_report
+    from runs.report.lines import format_event
+    from runs.report.render import render_record
+    from runs.report.summary import summarize_record
     from runs.shapes.approval import approval
     from runs.shapes.dag import Node, PipelineStage, dag, parallel, pipeline, sequence
     from runs.shapes.plan import assert_graph, copy_job_meta, job_meta, render_plan
@@ -60,12 +64,15 @@ __all__ = [
     "command_succeeds",
     "confidence_from_text",
     "copy_job_meta",
+    "cost_report",
     "dag",
     "define_job",
     "describe_conditions",
     "exit_code_for",
     "failed",
     "fn_job",
+    "format_cost_report",
+    "format_event",
     "gate_job",
     "job_meta",
     "kickback",
@@ -81,10 +88,12 @@ __all__ = [
     "publish",
     "quorum",
     "render_plan",
+    "render_record",
     "revision_request",
     "run",
     "sampled",
     "sequence",
+    "summarize_record",
     "to_condition",
 ]
 
@@ -120,6 +129,10 @@ _NAMES_IN = {
         "revision_request",
     ),
     "runs.publishing": ("publish",),
+    "runs.report.cost": ("cost_report", "format_cost_report"),
+    "runs.report.lines": ("format_event",),
+    "runs.report.render": ("render_record",),
+    "runs.report.summary": ("summarize_record",),
     "runs.shapes.dag": ("Node", "PipelineStage", "dag", "parallel", "pipeline", "sequence"),
     "runs.shapes.approval": ("approval",),
     "runs.shapes.plan": ("assert_graph", "copy_job_meta", "job_meta", "render_plan"),

@@ -1,0 +1,1 @@
+"""What a record says, in lines, as a summary and as a page; pure functions of its events."""

@@ -1,0 +1,273 @@
+"""A record read once, from its first event to its last: its nodes, their runs, and what was said.
+
+Only the nodes of the outermost graph are told apart; what happened below one of them belongs to
+it (runs.md R279, R280).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from runs.kernel.events import Event
+from runs.report.text import (
+    BETWEEN,
+    Wire,
+    count_of,
+    facts,
+    joined,
+    moment_of,
+    path_of,
+    text,
+    wire_of,
+)
+from runs.report.usage import USAGE, UsageTotals, add_usage, no_usage
+from runs.report.words import kickback, told
+
+Path = tuple[str, ...]
+
+# They say nothing that the record's headline or a node's run does not say.
+_SILENT: Final = frozenset(
+    {
+        "engine:text",
+        "engine:thinking",
+        "heartbeat",
+        "interaction:checkpoint",
+        "workflow:start",
+        "job:start",
+        "step:ready",
+        "callback-routed",
+        "record:export",
+    }
+)
+
+
+@dataclass(slots=True)
+class Line:
+    """Something that was said; a `whole` one is never cut."""
+
+    text: str
+    whole: bool = False
+
+
+@dataclass(slots=True)
+class Tool:
+    """How often a tool was used, and on what."""
+
+    count: int = 0
+    targets: dict[str, None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class NodeRun:
+    """One run of a node: an attempt from its start to its latest outcome."""
+
+    attempt: int | None
+    started: int | None = None
+    ended: int | None = None
+    outcome: Wire | None = None
+    kickback: Wire | None = None
+    calls: int = 0
+    tools: dict[str, Tool] = field(default_factory=dict)
+    lines: list[Line] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Reading:
+    """What a record says as a whole."""
+
+    run_id: str = ""
+    workflow: str = ""
+    graph: Path | None = None
+    started: int | None = None
+    ended: int | None = None
+    outcome: Wire | None = None
+    told_usage: Wire | None = None
+    summed: UsageTotals = field(default_factory=no_usage)
+    calls: int = 0
+    sessions: int = 0
+    monitor: str = ""
+    nodes: dict[str, list[NodeRun]] = field(default_factory=dict)
+    lines: list[Line] = field(default_factory=list)
+    # Send-backs whose target has not run again yet, and what was said of a node before its run.
+    awaited: dict[str, Wire] = field(default_factory=dict)
+    early: dict[str, list[Line]] = field(default_factory=dict)
+    graphs: set[Path] = field(default_factory=set)
+
+    @property
+    def name(self) -> str:
+        """The run's id, else the name of the first graph."""
+        return self.run_id or (self.graph[-1] if self.graph else "")
+
+    @property
+    def usage(self) -> Wire:
+        """What the last session's end says of the whole record, else the sum of its calls."""
+        if self.told_usage is None or (self.sessions > 1 and self.calls):
+            return self.summed
+        return self.told_usage
+
+    def take(self, event: Wire) -> None:
+        """Read one event."""
+        at = moment_of(event.get("ts"))
+        kind, path = text(event.get("kind")), path_of(event.get("path"))
+        match kind:
+            case "run:start":
+                self._start(event, at)
+            case "run:end":
+                self._end(event, at)
+            case "monitor":
+                self.monitor = text(event.get("url"))
+            case "dag:start" | "dag:node" | "dag:kickback" | "dag:end":
+                self._graph(kind, event, path, at)
+            case _ if kind not in _SILENT:
+                self._other(kind, event, path)
+
+    def close(self) -> None:
+        """Tell what never came to its end."""
+        self.lines += [Line(kickback(event), whole=True) for event in self.awaited.values()]
+        for name, lines in self.early.items():
+            self.lines += [Line(f"{name}: {line.text}") for line in lines]
+
+    # --- the run ---------------------------------------------------------------------------------
+
+    def _start(self, event: Wire, at: int | None) -> None:
+        self.sessions += 1
+        self.run_id = self.run_id or text(event.get("runId"))
+        self.workflow = self.workflow or text(event.get("workflow"))
+        if self.sessions == 1:
+            self.started = at
+            return
+        # What ended goes on: until the next end there is none.
+        self.ended = self.outcome = self.told_usage = None
+        self.lines.append(Line(f"session {count_of(event.get('session')) or self.sessions}"))
+
+    def _end(self, event: Wire, at: int | None) -> None:
+        self.run_id = self.run_id or text(event.get("runId"))
+        self.ended, self.outcome = at, _object(event.get("outcome"))
+        whole = _object(event.get("totalUsage"))
+        self.told_usage = whole or _object(event.get("usage"))
+        if whole is not None:
+            self.calls = 0
+
+    # --- its graph -------------------------------------------------------------------------------
+
+    def _graph(self, kind: str, event: Wire, path: Path, at: int | None) -> None:
+        self.graphs.add(path)
+        if self.graph is None:
+            self.graph = path
+        if path == self.graph:
+            if kind == "dag:node":
+                self._node(event, at)
+            elif kind == "dag:kickback":
+                self._kickback(event)
+        elif kind == "dag:kickback" or (kind == "dag:node" and event.get("phase") != "start"):
+            self._say(event, path, told(event)[1], whole=kind == "dag:kickback")
+
+    def _node(self, event: Wire, at: int | None) -> None:
+        name, phase = text(event.get("node")), text(event.get("phase"))
+        attempt = count_of(event.get("attempt")) or None
+        runs = self.nodes.setdefault(name, [])
+        if phase == "start":
+            self._open(name, attempt).started = at
+            return
+        run = runs[-1] if runs else None
+        # A later end of the same attempt is the one that stands (R208).
+        if run is None or phase == "skip" or (run.outcome is not None and run.attempt != attempt):
+            run = self._open(name, attempt)
+        run.ended, run.outcome = at, _object(event.get("outcome"))
+        if text(facts(run.outcome).get("status")) == "paused":
+            self._pause(run)
+
+    def _open(self, name: str, attempt: int | None) -> NodeRun:
+        run = NodeRun(attempt, lines=self.early.pop(name, []))
+        # The first attempt of a later session is not what a send-back asked for.
+        if attempt != 1:
+            run.kickback = self.awaited.pop(name, None)
+        self.nodes[name].append(run)
+        return run
+
+    def _pause(self, run: NodeRun) -> None:
+        """The question of a pause as a line, unless it stands there already."""
+        why = text(facts(run.outcome).get("summary"))
+        questions = [line.text.partition(": ")[2] for line in run.lines if line.whole]
+        if why and not any(question and question in why for question in questions):
+            run.lines.append(Line(f"paused: {why}", whole=True))
+
+    def _kickback(self, event: Wire) -> None:
+        target = text(event.get("to"))
+        if event.get("accepted") is True:
+            self.awaited[target] = event
+            return
+        runs = self.nodes.get(text(event.get("from")))
+        lines = runs[-1].lines if runs else self.lines
+        lines.append(Line(kickback(event), whole=True))
+
+    # --- everything else -------------------------------------------------------------------------
+
+    def _other(self, kind: str, event: Wire, path: Path) -> None:
+        run = self._run_at(path)
+        if kind == USAGE:
+            self.calls += 1
+            add_usage(self.summed, event.get("usage"))
+            if run is not None:
+                run.calls += 1
+        elif kind == "engine:tool" and run is not None:
+            _use(run, event)
+        elif kind == "job:end" and path[:-1] in self.graphs:
+            return
+        elif kind == "condition:result" and path[:-1] == self.graph and _is_over(run):
+            self.early.setdefault(path[-1], []).append(Line(told(event)[1]))
+        else:
+            self._say(event, path, told(event)[1], whole=_is_pause(kind, event))
+
+    def _say(self, event: Wire, path: Path, words: str, *, whole: bool = False) -> None:
+        """A line at the node it happened under, with what is below that node before it."""
+        run = self._run_at(path)
+        if run is None:
+            self.lines.append(Line(joined(BETWEEN.join(path), words, by=": "), whole=whole))
+            return
+        assert self.graph is not None
+        below = BETWEEN.join(path[len(self.graph) + 1 :])
+        run.lines.append(Line(joined(below, words, by=": "), whole=whole))
+
+    def _run_at(self, path: Path) -> NodeRun | None:
+        graph = self.graph
+        if graph is None or path[: len(graph)] != graph or len(path) <= len(graph):
+            return None
+        runs = self.nodes.get(path[len(graph)])
+        return runs[-1] if runs else None
+
+
+def read(events: Iterable[Event | Wire]) -> Reading:
+    """Read a record, whole or as far as it goes."""
+    reading = Reading()
+    for event in events:
+        reading.take(wire_of(event))
+    reading.close()
+    return reading
+
+
+def _object(value: Any) -> Wire | None:
+    return facts(value) or None
+
+
+def _is_over(run: NodeRun | None) -> bool:
+    """Whether the next thing about the node is about its next run."""
+    return run is None or run.outcome is not None
+
+
+def _is_pause(kind: str, event: Wire) -> bool:
+    if kind in ("callback-requested", "limit:pause", "run:held"):
+        return True
+    return text(facts(event.get("outcome")).get("status")) == "paused"
+
+
+def _use(run: NodeRun, event: Wire) -> None:
+    """Fold the uses of a tool; its results say nothing new."""
+    if event.get("phase") == "result":
+        return
+    tool = run.tools.setdefault(text(event.get("name")), Tool())
+    tool.count += 1
+    if target := text(event.get("target")):
+        tool.targets[target] = None
