@@ -32,7 +32,7 @@ class AnswerForm(SchemaForm):
         target = (routing or {}).get("target")
         verdict = self.fields.get(VERDICT)
         self.is_approval = isinstance(verdict, VerdictField) and verdict.required
-        self.verdict_name = VERDICT if self.is_approval else ""
+        self.verdict_name = self.add_prefix(VERDICT) if self.is_approval else ""
         refuse = f"Send back to {visible(target)}" if isinstance(target, str) else "Refuse"
         self.yes_label = _hint(hints, "yesLabel") or ("Approve" if self.is_approval else "")
         self.no_label = _hint(hints, "noLabel") or refuse
@@ -59,7 +59,7 @@ class AnswerForm(SchemaForm):
 
     def clean(self) -> dict[str, Any]:
         """A no that sends work back says why."""
-        cleaned = super().clean() or self.cleaned_data
+        cleaned = super().clean()
         note = cleaned.get("note", UNSET)
         blank = note is UNSET or (isinstance(note, str) and not note.strip())
         if self.note_required_on_no and cleaned.get(VERDICT) is False and blank:

@@ -73,7 +73,7 @@ def refused(
     """Show a lost race or a stale page with what is true now; what was typed is kept."""
     page = pages.gate_page(caller(request), pk)
     page.refusal = str(refusal)
-    page.typed_note = request.POST.get("note", "")[:10_000]
+    page.typed_note = _typed_note(request)
     if isinstance(refusal, AlreadyAnswered) and page.detail.given is not None:
         given = page.detail.given
         page.conflict = {
@@ -134,6 +134,11 @@ def _act(request: HttpRequest, pk: UUID, act: Callable[[Principal], Any]) -> Htt
     return after(request, pk)
 
 
+def _typed_note(request: HttpRequest) -> str:
+    """What was written into the form's note, where that form is no longer shown."""
+    return request.POST.get(f"{AnswerForm.prefix}-note", "")[:10_000]
+
+
 def _token(request: HttpRequest) -> str | None:
     return request.POST.get("claim_token") or None
 
@@ -171,7 +176,7 @@ def _again(request: HttpRequest, pk: UUID, form: AnswerForm) -> HttpResponse:
     page = pages.gate_page(caller(request), pk, form)
     if page.mode != "answer":
         page = pages.gate_page(caller(request), pk)
-        page.typed_note = request.POST.get("note", "")[:10_000]
+        page.typed_note = _typed_note(request)
         page.refusal = "The answer was not recorded: you do not hold this question."
         return decision(request, page, 409)
     return decision(request, page, 422)

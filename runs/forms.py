@@ -11,11 +11,8 @@ from django.core.exceptions import ValidationError
 
 from runs.formfields import UNSET, SchemaField, field_for
 from runs.kernel.jsonable import JSONValue, thaw
+from runs.validation import faults_of
 
-# Names that the page's own inputs carry, beside what a form may be called by its author.
-_TAKEN: Final = frozenset(
-    {"csrfmiddlewaretoken", "claim_token", "digest", "seen_findings", "once", "kept"}
-)
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,60}", re.ASCII)
 _NOTES: Final = frozenset({"note"})
 MAX_FIELDS: Final = 200
@@ -39,6 +36,9 @@ class SchemaForm(forms.Form):
 
     bound_field_class = SchemaBoundField
     whole_name = "response"
+    # In front of every name and id on the page: a browser offers an input called `action` or
+    # `submit` as a property of its form, in place of the form's own.
+    prefix = "f"
 
     def __init__(
         self,
@@ -66,8 +66,7 @@ class SchemaForm(forms.Form):
         required = self.schema.get("required")
         needed = set(required) if isinstance(required, list | tuple) else set()
         for index, (name, declared) in enumerate(properties.items()):
-            plain = _PLAIN_NAME.fullmatch(name) and name not in _TAKEN
-            field = name if plain else f"field-{index}"
+            field = name if _PLAIN_NAME.fullmatch(name) else f"field-{index}"
             self._property_of[field] = name
             self.fields[field] = field_for(name, declared, required=name in needed)
 
@@ -81,6 +80,26 @@ class SchemaForm(forms.Form):
             whole = self.fields[self.whole_name]
             assert isinstance(whole, SchemaField)
             self.initial[self.whole_name] = whole.typed(thaw(given))
+
+    def clean(self) -> dict[str, Any]:
+        """Where something is wrong already, say in the same round what else is.
+
+        Only what the schema says of each field by itself: rules between fields would judge by
+        what is missing.
+        """
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if self.errors and not self.is_whole:
+            alone = {
+                key: self.schema[key]
+                for key in ("properties", "$defs", "definitions")
+                if key in self.schema
+            }
+            self.add_faults(
+                (name, words)
+                for name, words in faults_of(alone, self.response())
+                if self.field_of(name) not in (None, *self.errors)
+            )
+        return cleaned
 
     def response(self) -> dict[str, Any]:
         """The value as JSON; fields left out are not in it. Only for a valid form."""

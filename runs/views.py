@@ -16,7 +16,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from runs import access, artifacts, catalogue, downloads, fragments, services
-from runs.errors import ParamsRefused, RunsError
+from runs.errors import IdempotencyConflict, ParamsRefused, RunsError
 from runs.forms import SchemaForm
 from runs.plaintext import visible
 from runs.principals import Principal
@@ -143,7 +143,8 @@ def start(request: HttpRequest, name: str) -> HttpResponse:
     """Show the form of a workflow, and start it."""
     who = caller(request)
     workflow = access.startable_or_404(who, name)
-    form = SchemaForm(workflow.params_schema, request.POST or None)
+    once = request.POST.get("once", "")[:100] or fragments.fresh_key()
+    form = SchemaForm(workflow.params_schema, request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         try:
             made = services.start_run(
@@ -151,10 +152,15 @@ def start(request: HttpRequest, name: str) -> HttpResponse:
                 form.response(),
                 actor=who.actor,
                 surface=who.surface,
-                idempotency_key=request.POST.get("once", "")[:100],
+                idempotency_key=once,
             )
         except ParamsRefused as refusal:
             form.add_faults(refusal.fields)
+        except IdempotencyConflict:
+            once = fragments.fresh_key()
+            form.add_error(
+                None, "This form started a run already, with other values. Start again for another."
+            )
         except RunsError as refusal:
             form.add_error(None, str(refusal))
         else:
@@ -167,6 +173,6 @@ def start(request: HttpRequest, name: str) -> HttpResponse:
             "start_url": reverse("runs:start", args=[workflow.name]),
         },
         "form": form,
-        "once": request.POST.get("once") or fragments.fresh_key(),
+        "once": once,
     }
     return render(request, "runs/start.html", page, status=422 if form.is_bound else 200)

@@ -33,10 +33,14 @@ window.addEventListener("pageshow", () => document.querySelectorAll("form[aria-b
 
 function noteMissing(form, submitter) {
   if (!("noteOnNo" in form.dataset) || submitter?.dataset.verdict !== "no") return null;
-  const note = form.elements.namedItem("note");
+  const note = noteOf(form);
   if (!note || note.value.trim()) return null;
   complain(note, "Say why, so that the step knows what to change.");
   return note;
+}
+
+function noteOf(form) {
+  return form.querySelector(".decision-note textarea");
 }
 
 function tickMissing(form, submitter) {
@@ -80,7 +84,7 @@ each("[data-reasons]", (reasons) => {
   reasons.hidden = false;
 });
 on("click", "[data-reason]", (event, button) => {
-  const note = button.closest("form").elements.namedItem("note");
+  const note = noteOf(button.closest("form"));
   if (!note) return;
   note.value = note.value ? `${note.value}\n${button.textContent}` : button.textContent;
   note.dispatchEvent(new Event("input", { bubbles: true }));

@@ -23,6 +23,10 @@ def act(client: Client, name: str, row: Request, *, hx: bool = True, **given: An
     return client.post(reverse(f"gates:{name}", args=[row.pk]), given, headers=headers)
 
 
+def yes(note: str) -> dict[str, str]:
+    return {"f-approved": "true", "f-note": note}
+
+
 def fields(page: Page) -> dict[str, Any]:
     """The hidden fields of the answer form, as the page holds them."""
     named = page.all("input", type="hidden")
@@ -53,7 +57,7 @@ def test_without_htmx_every_act_ends_in_a_redirect_to_the_question() -> None:
         ("claim", {}),
         ("release", {}),
         ("claim", {}),
-        ("answer", {"approved": "false", "digest": row.digest}),
+        ("answer", {"f-approved": "false", "digest": row.digest}),
     ]
     for name, given in acts:
         response = act(client, name, row, hx=False, **given)
@@ -65,7 +69,7 @@ def test_the_form_on_the_page_is_enough_to_answer() -> None:
     client = client_of(factories.ada())
     page = page_of(act(client, "claim", row))
 
-    response = act(client, "answer", row, **fields(page), approved="true", note="Fine")
+    response = act(client, "answer", row, **fields(page), **yes("Fine"))
 
     answered = page_of(response)
     assert answered.by_id(f"gate-{row.pk}-decision").get("aria-label") == "Receipt"
@@ -79,7 +83,7 @@ def test_the_form_on_the_page_is_enough_to_answer() -> None:
 def test_a_changed_hidden_field_records_nothing(name: str, value: str) -> None:
     row = factories.external_request()
     client = client_of(factories.ada())
-    sent = fields(page_of(act(client, "claim", row))) | {name: value, "approved": "true"}
+    sent = fields(page_of(act(client, "claim", row))) | {name: value, **yes("")}
 
     response = act(client, "answer", row, **sent)
 
@@ -111,7 +115,7 @@ def test_an_answer_too_late_shows_the_one_that_won_and_keeps_the_note() -> None:
     )
     client = client_of(factories.person("eve"))
 
-    response = act(client, "answer", row, digest=row.digest, approved="true", note="<b>mine</b>")
+    response = act(client, "answer", row, digest=row.digest, **yes("<b>mine</b>"))
 
     assert response.status_code == 409
     (alert,) = page_of(response).all(role="alert")
@@ -125,12 +129,12 @@ def test_an_answer_without_a_verdict_is_refused_and_asks_again() -> None:
     client = client_of(factories.ada())
     act(client, "claim", row)
 
-    response = act(client, "answer", row, digest=row.digest, note="Kept")
+    response = act(client, "answer", row, digest=row.digest, **{"f-note": "Kept"})
 
     assert response.status_code == 422
     page = page_of(response)
     assert "The answer was not recorded." in page.one(role="alert").text
-    assert page.one("textarea", name="note").text == "Kept"
+    assert page.one("textarea", name="f-note").text == "Kept"
     assert not row.responses.exists()
 
 

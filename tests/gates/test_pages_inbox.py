@@ -143,7 +143,7 @@ def test_an_act_on_what_one_may_not_see_is_404_and_on_what_one_may_only_see_403(
 ) -> None:
     row = factories.external_request()
     address = reverse(f"gates:{act}", args=[row.pk])
-    given = {"approved": "true", "digest": row.digest, "reason": "Because"}
+    given = {"f-approved": "true", "digest": row.digest, "reason": "Because"}
     headers = {"HX-Request": "true"} if hx else {}
 
     assert client_of(factories.cyd()).post(address, given, headers=headers).status_code == 404
@@ -161,7 +161,7 @@ def test_an_act_takes_a_post_with_its_token_from_somebody_signed_in(act: str) ->
     strict = client_of(factories.ada(), enforce_csrf_checks=True)
 
     assert strict.get(address).status_code == 405
-    assert strict.post(address, {"approved": "true"}).status_code == 403
+    assert strict.post(address, {"f-approved": "true"}).status_code == 403
     assert Client().post(address).status_code == 302
     row.refresh_from_db()
     assert row.status == Request.Status.PENDING
@@ -172,7 +172,7 @@ def test_ten_megabytes_are_413_whatever_they_are_sent_to() -> None:
     client = client_of(factories.ada())
     address = reverse("gates:answer", args=[row.pk])
 
-    response = client.post(address, {"note": "x" * 10_000_000})
+    response = client.post(address, {"f-note": "x" * 10_000_000})
 
     assert response.status_code == 413
     assert "larger than" in response.content.decode()

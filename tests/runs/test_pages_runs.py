@@ -112,29 +112,36 @@ def test_the_form_of_a_workflow_keeps_what_was_typed_and_names_what_is_wrong() -
     registry.refresh()
     client = client_of(factories.person("ada", perms=["runs.add_run"]))
     page = page_of(client.get("/workflows/release/start/"))
-    assert page.one("input", name="revision").get("value") == "HEAD"
+    assert page.one("input", name="f-revision").get("value") == "HEAD"
 
-    response = client.post(
-        "/workflows/release/start/", {"repository": "/x", "version": "no version"}
-    )
+    response = client.post("/workflows/release/start/", {"f-version": "no version"})
 
     assert response.status_code == 422
     page = page_of(response)
-    assert page.one("input", name="version").get("value") == "no version"
-    assert page.one("input", name="version").get("aria-invalid") == "true"
+    assert page.one("input", name="f-version").get("value") == "no version"
+    assert page.one("input", name="f-version").get("aria-invalid") == "true"
+    assert page.one("input", name="f-repository").get("aria-invalid") == "true"
     assert not Run.objects.exists()
 
 
 def test_a_form_sent_twice_starts_one_run() -> None:
     registry.refresh()
     client = client_of(factories.person("ada", perms=["runs.add_run"]))
-    given = {"repository": "/nowhere", "version": "1.0.0", "push": "false", "once": "one key"}
+    page = page_of(client.get("/workflows/release/start/"))
+    once = page.one("input", name="once").attributes["value"]
+    given = {"f-repository": "/nowhere", "f-version": "1.0.0", "f-push": "false", "once": once}
 
     first = client.post("/workflows/release/start/", given)
     second = client.post("/workflows/release/start/", given)
 
     assert first["Location"] == second["Location"]
     assert Run.objects.count() == 1
+    other = client.post("/workflows/release/start/", given | {"f-version": "1.0.1"})
+    assert other.status_code == 422
+    assert "started a run already" in page_of(other).one(role="alert").text
+    fresh = page_of(other).one("input", name="once").attributes["value"]
+    client.post("/workflows/release/start/", given | {"f-version": "1.0.1", "once": fresh})
+    assert Run.objects.count() == 2
 
 
 def test_a_long_record_is_read_from_its_end_and_further_back(

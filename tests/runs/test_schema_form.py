@@ -9,7 +9,8 @@ from runs.forms import SchemaBoundField, SchemaForm
 
 
 def posted(text: str) -> QueryDict:
-    return QueryDict(text)
+    """The fields as a page sends them, with what stands in front of every name."""
+    return QueryDict("&".join(f"f-{part}" for part in text.split("&") if part))
 
 
 def one(declared: dict[str, Any], *, name: str = "f", required: bool = False) -> dict[str, Any]:
@@ -112,7 +113,7 @@ def test_what_is_left_out_is_not_in_the_answer() -> None:
     ],
 )
 def test_whole_numbers(typed: str, value: int) -> None:
-    form = SchemaForm(one({"type": "integer"}), {"f": typed})
+    form = SchemaForm(one({"type": "integer"}), {"f-f": typed})
 
     assert form.is_valid(), form.errors
     assert form.response() == {"f": value}
@@ -124,7 +125,7 @@ def test_whole_numbers(typed: str, value: int) -> None:
     ["1.5", "abc", "1,5", "0x10", "NaN", "Infinity", "1e400", str(2**53 + 1), "\u0661", "1_0"],
 )
 def test_what_is_no_whole_number_stays_in_the_box(typed: str) -> None:
-    form = SchemaForm(one({"type": "integer"}), {"f": typed})
+    form = SchemaForm(one({"type": "integer"}), {"f-f": typed})
 
     assert not form.is_valid()
     assert form["f"].value() == typed
@@ -132,7 +133,7 @@ def test_what_is_no_whole_number_stays_in_the_box(typed: str) -> None:
 
 @pytest.mark.parametrize(("typed", "value"), [("1.50", 1.5), ("-2e-3", -0.002), ("3", 3)])
 def test_numbers(typed: str, value: float) -> None:
-    form = SchemaForm(one({"type": "number"}), {"f": typed})
+    form = SchemaForm(one({"type": "number"}), {"f-f": typed})
 
     assert form.is_valid()
     assert form.response() == {"f": value}
@@ -166,7 +167,7 @@ def test_several_of_an_enum() -> None:
     ],
 )
 def test_json_is_read_strictly(typed: str, words: str) -> None:
-    form = SchemaForm(one({"type": "object"}), {"f": typed})
+    form = SchemaForm(one({"type": "object"}), {"f-f": typed})
 
     assert not form.is_valid()
     assert words in form.errors["f"][0]
@@ -179,7 +180,7 @@ def test_json_keeps_every_value() -> None:
 
 def test_text_is_kept_as_typed_but_for_the_ends_of_its_lines() -> None:
     assert response(one({"type": "string"}), "f=+a%0D%0Ab+") == {"f": " a\nb "}
-    form = SchemaForm(one({"type": "string"}), {"f": "\ud800"})
+    form = SchemaForm(one({"type": "string"}), {"f-f": "\ud800"})
     assert not form.is_valid()
 
 
@@ -191,24 +192,53 @@ def test_dates() -> None:
 
 
 def test_names_a_form_cannot_carry_are_carried_under_others() -> None:
+    names = ("a b", "é", "__class__", "x" * 500)
+    schema = {"properties": {name: {"type": "string"} for name in names}}
+    form = SchemaForm(schema, {f"f-field-{index}": "x" for index in range(4)})
+
+    assert form.is_valid()
+    assert form.response() == dict.fromkeys(names, "x")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["submit", "action", "getAttribute", "id", "elements", "claim_token", "digest", "once", "kept"],
+)
+def test_no_field_stands_in_the_place_of_the_forms_own_members_or_of_our_inputs(name: str) -> None:
+    form = SchemaForm(one({"type": "string"}, name=name), {f"f-{name}": "x", name: "y"})
+
+    (field,) = form
+    assert (field.html_name, field.auto_id) == (f"f-{name}", f"id_f-{name}")
+    assert form.is_valid()
+    assert form.response() == {name: "x"}
+
+
+def test_what_is_missing_and_what_does_not_fit_is_said_in_one_round() -> None:
     schema = {
         "properties": {
-            name: {"type": "string"} for name in ("claim_token", "digest", "a b", "é", "__class__")
-        }
+            "version": {"type": "string", "pattern": r"^\d+\.\d+$"},
+            "count": {"$ref": "#/$defs/few"},
+            "who": {"type": "string"},
+            "fine": {"type": "string"},
+        },
+        "$defs": {"few": {"type": "array", "maxItems": 2}},
+        "required": ["who", "gone"],
+        "if": {"properties": {"who": {"const": "x"}}},
+        "then": {"properties": {"fine": {"minLength": 10}}},
     }
-    form = SchemaForm(schema, {f"field-{index}": "x" for index in range(5)})
 
-    assert not {"claim_token", "digest"} & form.fields.keys()
-    assert form.is_valid()
-    assert form.response() == dict.fromkeys(schema["properties"], "x")
+    told = errors(schema, "version=new&count=[1,2,3]&fine=ok")
+
+    assert told.keys() == {"version", "count", "who"}
+    assert told["who"] == ["This is required."]
 
 
 def test_a_schema_without_fields_takes_the_whole_answer_as_json() -> None:
-    form = SchemaForm({}, {"response": '{"anything": 1}'})
+    form = SchemaForm({}, {"f-response": '{"anything": 1}'})
     assert form.is_valid()
     assert form.response() == {"anything": 1}
 
-    listed = SchemaForm({}, {"response": "[1]"})
+    listed = SchemaForm({}, {"f-response": "[1]"})
     assert not listed.is_valid()
     assert "JSON object" in listed.errors["response"][0]
 
@@ -248,7 +278,7 @@ def test_labels_and_help_come_from_the_schema() -> None:
 
 
 def test_later_faults_land_on_their_fields() -> None:
-    form = SchemaForm(one({"type": "string"}), {"f": "x"})
+    form = SchemaForm(one({"type": "string"}), {"f-f": "x"})
     assert form.is_valid()
 
     form.add_faults([("f", "Too short."), ("zz", "Not asked for."), ("", "All wrong.")])

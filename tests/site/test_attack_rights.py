@@ -142,7 +142,7 @@ def test_a_form_with_forged_fields_records_nothing(client: Client, forged: dict[
     client.force_login(factories.user("ada"))
     gate = factories.pending_gate()
     token = services.claim(gate.pk, principal=ada).token
-    sent = {"approved": "true", "digest": gate.digest, "claim_token": token, "kept": "on"}
+    sent = {"f-approved": "true", "digest": gate.digest, "claim_token": token, "kept": "on"}
 
     assert client.post(f"/gates/{gate.pk}/answer/", sent | forged).status_code == 409
 

@@ -111,13 +111,13 @@ def test_the_pages_of_a_question(reader: Client, gate: Request, run: Run) -> Non
         assert_harmless(reader.get(path).content.decode(), path)
 
     services.claim(gate.pk, principal=factories.person("root"))
-    wrong = {"approved": "true", "attributes": TEXT, "json": TEXT, "digest": gate.digest}
+    wrong = {"f-approved": "true", "f-attributes": TEXT, "f-json": TEXT, "digest": gate.digest}
     for header in ({}, {"HX-Request": "true"}):
         answer = reader.post(f"/gates/{gate.pk}/answer/", wrong, headers=header)
         assert answer.status_code == 422
         assert_harmless(answer.content.decode(), "wrong answer")
     services.force_release(gate.pk, principal=factories.person("root"), reason=TEXT)
-    right = {"approved": "false", "more": TEXT, "choice": TEXT, "digest": gate.digest}
+    right = {"f-approved": "false", "f-more": TEXT, "f-choice": TEXT, "digest": gate.digest}
     answer = reader.post(f"/gates/{gate.pk}/answer/", right, headers={"HX-Request": "true"})
     assert answer.status_code == 200
     for path in (gate.get_absolute_url(), "/?tab=history"):
