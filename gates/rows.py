@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,10 +13,9 @@ from django.utils import timezone
 from gates import access
 from gates.models import Request, Response
 from gates.principals import Principal, actor_labels
-from runs.plaintext import visible
+from runs.plaintext import first_line, visible
 
 _SOON: Final = timedelta(hours=2)
-_MARKUP: Final = re.compile(r"[*_`#>~]+|\[([^\]]*)\]\([^)]*\)")
 LINE: Final = 200
 
 
@@ -110,11 +108,6 @@ def _row(
     )
 
 
-def _decided(row: Request, answer: Any) -> str:
-    is_answered = row.status == Request.Status.ANSWERED
-    return visible(decision_label(answer)) if is_answered else ""
-
-
 def claim_state(principal: Principal, row: Request) -> str:
     """Who stands at the question, seen by this reader: free, you, other, answered or closed."""
     if row.status == Request.Status.PENDING:
@@ -135,10 +128,7 @@ def urgency(row: Request, now: datetime) -> str:
 
 def question_line(text: str) -> str:
     """The first line of a question without its Markdown, for a list or a page's title."""
-    # Cut first: the pattern's time grows with the square of a line of nothing but brackets.
-    first = next((line for line in text.splitlines() if line.strip()), text)[: LINE * 4]
-    plain = _MARKUP.sub(lambda match: match[1] or "", first).strip()
-    return visible(plain or first.strip())[:LINE]
+    return first_line(text, LINE) or visible(text.strip())[:LINE]
 
 
 def kind_label(schema: Any) -> str:

@@ -27,11 +27,35 @@ def first_line(text: str, limit: int = 300) -> str:
     for whole in visible(text).splitlines():
         # Cut first: the pattern's time grows with the square of a line of nothing but brackets.
         line = whole[: limit * 4]
-        plain = _MARKS.sub("", _LINK.sub(r"\1", line)).strip()
+        plain = without_marks(line)
         if plain:
             return plain if len(plain) <= limit else plain[: limit - 1] + "\u2026"
     return ""
 
 
+def without_marks(line: str) -> str:
+    """One line of Markdown as its reader would say it; what only looks like a mark stays."""
+    parts = _CODE.split(_START.sub("", line))
+    # Every second part stood between backticks, where nothing is a mark.
+    parts[::2] = [_plain(part) for part in parts[::2]]
+    return "".join(parts).strip()
+
+
+def _plain(part: str) -> str:
+    # Twice: emphasis may stand inside emphasis.
+    return _STRONG.sub(_inner, _STRONG.sub(_inner, _LINK.sub(r"\1", part)))
+
+
+def _inner(found: re.Match[str]) -> str:
+    return found[1] or found[2] or found[3]
+
+
+_START: Final = re.compile(r"^\s{0,3}(?:#{1,6}\s+|>\s?|[-*+]\s+)")
+_CODE: Final = re.compile(r"`+([^`]+)`+")
 _LINK: Final = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
-_MARKS: Final = re.compile(r"^\s{0,3}(?:#{1,6}\s+|>\s?|[-*+]\s+)|\*\*|__|`")
+# A name such as a_b_c is no emphasis, and neither is 2 * 3 * 4.
+_STRONG: Final = re.compile(
+    r"\*{1,3}(?=\S)([^*]+)(?<=\S)\*{1,3}"
+    r"|(?<!\w)_{1,3}(?=\S)([^_]+(?:_[^_]+)*)(?<=\S)_{1,3}(?!\w)"
+    r"|~~(?=\S)([^~]+)(?<=\S)~~"
+)
