@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from runs.report.summary import summarize_record
     from runs.shapes.approval import approval
     from runs.shapes.dag import Node, PipelineStage, dag, parallel, pipeline, sequence
+    from runs.shapes.env import with_env
     from runs.shapes.plan import assert_graph, copy_job_meta, job_meta, render_plan
     from runs.shapes.steps import command_job, command_succeeds, define_job, fn_job, gate_job
 
@@ -95,6 +96,7 @@ __all__ = [
     "sequence",
     "summarize_record",
     "to_condition",
+    "with_env",
 ]
 
 _NAMES_IN = {
@@ -135,6 +137,7 @@ _NAMES_IN = {
     "runs.report.summary": ("summarize_record",),
     "runs.shapes.dag": ("Node", "PipelineStage", "dag", "parallel", "pipeline", "sequence"),
     "runs.shapes.approval": ("approval",),
+    "runs.shapes.env": ("with_env",),
     "runs.shapes.plan": ("assert_graph", "copy_job_meta", "job_meta", "render_plan"),
     "runs.shapes.steps": (
         "command_job",

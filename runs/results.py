@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from runs.drivers.execute import Ended
@@ -23,15 +23,21 @@ _KIND: Final = re.compile(r"[!-~]{1,60}")
 
 
 def checked(
-    ended: Ended, path: Path, before: Mapping[str, Any], after: Mapping[str, Any]
+    ended: Ended,
+    path: Path,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    *,
+    clean: Callable[[Any], Any],
 ) -> tuple[Ended, dict[str, Any]]:
     """The end as it can be recorded, and what the step changed in `ctx.state` (runs.md R4).
 
+    `clean` takes secrets out of the changes (runs.md R227); the outcome has none.
     A result the record cannot take becomes a failure of its step.
     """
     try:
         _fits("the result", _handed_over(ended), path)
-        changes = _changes(before, after)
+        changes = clean(_changes(before, after))
         _fits("what changed in ctx.state", changes, path)
     except LoopError as refused:
         return Ended(outcome=failing(refused), error=refused), {}

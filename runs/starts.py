@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from runs.kernel.state import RunState
 from runs.models import Attempt
 from runs.publishing import Published
 from runs.shapes.job import Leaf, job_at
-from runs.steady import steadily
+from runs.steady import let_go, steadily
 from runs.stored import RecordCallbacks
 
 MAX_KEY: Final = 300
@@ -89,7 +90,8 @@ class Start:
         self.fence = secrets.token_hex(16)
         self.signal = Signal()
         self.state = RunState()
-        self._emitted = 0
+        # A step may emit from several threads; each event has a number of its own.
+        self._emitted = itertools.count(1)
         self._callbacks: RecordCallbacks | None = None
 
     @property
@@ -191,8 +193,7 @@ class Start:
 
     def emit(self, kind: str, path: EventPath, fields: Mapping[str, JSONValue]) -> None:
         frozen = results.emitted(kind, fields)
-        self._emitted += 1
-        key = f"emit:{self.fence}:{self._emitted}"
+        key = f"emit:{self.fence}:{next(self._emitted)}"
 
         def append() -> None:
             with record.turn(self.due.run_id, surface="worker") as turn:
@@ -218,3 +219,6 @@ class Start:
         }
         self.emit(EventKind.ARTIFACT, path, artifact)
         return artifact
+
+    def leave_thread(self) -> None:
+        let_go()

@@ -136,7 +136,8 @@ def _work(start: Start) -> None:
         _end(start, _check_ended(start, steps.run_check(when, ctx)))
         return
     ended = steps.run_leaf(start.leaf, ctx)
-    ended, changes = results.checked(ended, start.path, start.state.shared, ctx.state)
+    before = start.state.shared
+    ended, changes = results.checked(ended, start.path, before, ctx.state, clean=ctx.scrubbed)
     duration = round((time.monotonic() - began) * 1000)
     _end(start, _step_ended(start, ended, {"durationMs": duration, **changes}))
 

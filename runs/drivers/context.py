@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, Self, TypeVar
 
+from runs.drivers.notes import Notes
 from runs.drivers.ports import Callbacks, StepPort
 from runs.drivers.signal import Signal
 from runs.engines import command as commands
+from runs.kernel.commandline import COMMAND_TIMEOUT_MS
 from runs.kernel.conditions import ConditionResult
 from runs.kernel.errors import LoopError
 from runs.kernel.events import EventKind
@@ -19,6 +22,8 @@ from runs.kernel.gate import CallbackRequest
 from runs.kernel.jsonable import JSONValue, frozen_object
 from runs.kernel.outcomes import Outcome
 from runs.kernel.state import is_folded
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +78,7 @@ class Context:
     engine: Any = None
     engines: Mapping[str, Any] = field(default_factory=dict)
     skipped_findings: tuple[Any, ...] = ()
-    asked_request: CallbackRequest | None = None
+    notes: Notes = field(default_factory=Notes)
 
     @property
     def callbacks(self) -> Callbacks:
@@ -83,11 +88,16 @@ class Context:
         """Record an event at this job's path; the kinds that move a run are not a job's to emit."""
         if is_folded(kind) and kind != EventKind.CONDITION:
             raise LoopError("VALIDATION", f"a job cannot emit {kind!r}: the run itself records it.")
-        self.port.emit(kind, self.path, dict(frozen_object("the event", fields)))
+        self.port.emit(kind, self.path, self.scrubbed(frozen_object("the event", fields)))
 
     def log(self, message: str, level: str = "info") -> None:
         """Record a line for the people who watch (runs.md R12)."""
-        self.port.emit(EventKind.LOG, (), {"level": level, "message": str(message)})
+        text = self.scrubbed(str(message))
+        self.port.emit(EventKind.LOG, (), {"level": level, "message": text})
+
+    def scrubbed(self, value: Any) -> Any:
+        """JSON without injected environment values and secret-shaped text (runs.md R227)."""
+        return self.notes.scrubber().json(value)
 
     def attach(
         self,
@@ -97,7 +107,7 @@ class Context:
     ) -> dict[str, JSONValue]:
         """Keep bytes, text or a file with the run, addressed by their digest."""
         content = source.encode() if isinstance(source, str) else source
-        return self.port.attach(name, content, media_type, self.path)
+        return self.port.attach(self.scrubbed(name), content, media_type, self.path)
 
     def call(self, fn: Callable[..., Any], *args: Any) -> Any:
         """Call the author's function, sync or async, with this context or the given arguments."""
@@ -106,7 +116,25 @@ class Context:
 
     def asked(self, request: CallbackRequest) -> None:
         """Remember which question this job put, for its `job:end` (gates.md G108)."""
-        self.asked_request = request
+        self.notes.asked = request
+
+    def side_by_side(self, calls: Sequence[Callable[[], T]]) -> list[T]:
+        """What the calls return, each on a thread of its own (runs.md R91)."""
+        if len(calls) < 2:
+            return [call() for call in calls]
+        with ThreadPoolExecutor(len(calls), thread_name_prefix="side") as pool:
+            return list(pool.map(self._on_a_thread, calls))
+
+    def _on_a_thread(self, call: Callable[[], T]) -> T:
+        try:
+            return call()
+        finally:
+            self.port.leave_thread()
+
+    def with_env(self, overlay: Mapping[str, str]) -> Self:
+        """The same context for what runs with more variables; inner ones win (runs.md R74)."""
+        self.notes.inject(overlay)
+        return replace(self, env_overlay={**self.env_overlay, **overlay})
 
     def resolve_engine(self, ref: Any = None) -> Any:
         """The engine instance for a reference; CONFIG when there is none (runs.md R11)."""
@@ -119,6 +147,31 @@ class Context:
             return self.engines[wanted]
         return wanted
 
+    def variables(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
+        """What is set over the process's own environment; later wins (runs.md R74)."""
+        running = getattr(self.environment, "env", None) or {}
+        return {**running, **self.env_overlay, **(more or {})}
+
+    def command(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str | PurePath | None = None,
+        timeout_ms: int = COMMAND_TIMEOUT_MS,
+        env: Mapping[str, str] | None = None,
+    ) -> commands.CommandResult:
+        """Run a command in the workspace; its raw output is not scrubbed (runs.md R54, R55)."""
+        variables = self.variables(env)
+        self.notes.inject(variables)
+        spec = commands.CommandSpec(
+            argv=tuple(argv),
+            cwd=self.workspace.dir if cwd is None else self.workspace.dir / cwd,
+            env=variables,
+            unset=commands.SERVICE_VARIABLES - variables.keys(),
+            timeout_ms=timeout_ms,
+        )
+        return commands.run_command(spec, cancelled=self.signal.is_set)
+
     def run_command(
         self,
         argv: Sequence[str],
@@ -129,15 +182,7 @@ class Context:
         capture_output: bool,
     ) -> ConditionResult:
         """Run a command in the workspace and judge it by its exit code (runs.md R53-R59)."""
-        where = self.workspace.dir if cwd is None else self.workspace.dir / cwd
-        spec = commands.CommandSpec(
-            argv=tuple(argv),
-            cwd=where,
-            env={**self.env_overlay, **env},
-            unset=commands.SERVICE_VARIABLES,
-            timeout_ms=timeout_ms,
-        )
-        result = commands.run_command(spec, cancelled=self.signal.is_set)
+        result = self.command(argv, cwd=cwd, timeout_ms=timeout_ms, env=env)
         good = commands.met(result)
         return ConditionResult(
             met=good,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from runs.drivers import clean
 from runs.drivers.context import Context, GraphPosition
 from runs.kernel.asking import asked, put, routing_of
 from runs.kernel.conditions import Condition, ConditionResult
@@ -18,7 +19,6 @@ from runs.kernel.graph import GraphShape, LeafShape, NodeShape, Shape
 from runs.kernel.jsonable import JSONValue, JsonValueError
 from runs.kernel.outcomes import Outcome, failing
 from runs.kernel.places import Place
-from runs.kernel.redact import redact
 from runs.kernel.sendbacks import needs_of
 from runs.kernel.state import RunState
 from runs.shapes.job import Asking, Leaf, outcome_of
@@ -37,12 +37,12 @@ class Ended:
 
 
 def run_leaf(leaf: Leaf, ctx: Context) -> Ended:
-    """Run the body; whatever it raises becomes a recorded outcome (runs.md R34)."""
+    """Run the body; whatever it raises becomes a recorded outcome (runs.md R34, R227)."""
     try:
         value = leaf(ctx)
         if isinstance(value, Asking):
-            return Ended(asking=value)
-        outcome = _frozen(leaf, outcome_of(leaf.shape.label, value))
+            return Ended(asking=clean.question(ctx, value))
+        outcome = clean.outcome(ctx, _frozen(leaf, outcome_of(leaf.shape.label, value)))
     except (Exception, SystemExit, asyncio.CancelledError) as raised:  # noqa: BLE001 - see R34
         return _raised(leaf, ctx, raised)
     return Ended(outcome=outcome, asked=_asked(ctx, outcome), error=_returned_error(outcome))
@@ -57,14 +57,14 @@ def _frozen(leaf: Leaf, outcome: Outcome) -> Outcome:
 
 
 def _raised(leaf: Leaf, ctx: Context, raised: BaseException) -> Ended:
-    logger.info("step raised run=%s step=%s error=%r", ctx.run_id, "/".join(ctx.path), raised)
+    logger.info("step raised run=%s step=%s error=%s", ctx.run_id, "/".join(ctx.path), type(raised))
     code = "BODY" if leaf.declared or ctx.path else "UNKNOWN"
     if ctx.signal.is_set():
         code = "ABORTED"
     if isinstance(raised, SystemExit):
         raised = LoopError(code, f"the step called exit({raised.code!r}).", phase="body")
     error = as_loop_error(raised, fallback=code, phase="body")
-    error.message = redact(error.message)
+    clean.error(ctx, error)
     outcome = failing(error)
     if error.code == "ABORTED":
         outcome = outcome.evolve(status="aborted")
@@ -79,8 +79,8 @@ def _returned_error(outcome: Outcome) -> LoopError | None:
 
 def _asked(ctx: Context, outcome: Outcome) -> Mapping[str, JSONValue] | None:
     """The question of this job: one it named, or the request a paused outcome carries."""
-    if ctx.asked_request is not None:
-        return asked(ctx.asked_request)
+    if ctx.notes.asked is not None:
+        return asked(ctx.notes.asked)
     data = outcome.data
     if outcome.status != "paused" or not isinstance(data, Mapping) or "requestId" not in data:
         return None
@@ -103,9 +103,9 @@ def bind(state: RunState, place: Place, question: Asking, now: int) -> list[Even
 def run_check(when: Condition, ctx: Context) -> ConditionResult | LoopError:
     """Evaluate a `when` that is the author's code (runs.md R117, R118)."""
     try:
-        return when(ctx, ctx.last_outcome)
+        return clean.result(ctx, when(ctx, ctx.last_outcome))
     except (Exception, SystemExit, asyncio.CancelledError) as raised:  # noqa: BLE001 - see R118
-        return as_loop_error(raised, fallback="BODY", phase="body")
+        return clean.error(ctx, as_loop_error(raised, fallback="BODY", phase="body"))
 
 
 def end_fields(leaf: LeafShape, ended: Ended, duration_ms: int) -> dict[str, Any]:

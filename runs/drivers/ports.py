@@ -43,3 +43,6 @@ class StepPort(Protocol):
         self, name: str, content: bytes | Path, media_type: str, path: EventPath
     ) -> dict[str, JSONValue]:
         """Keep bytes with the run: name, digest, byteLength and mediaType."""
+
+    def leave_thread(self) -> None:
+        """Called last on every further thread that a step used."""

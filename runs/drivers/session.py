@@ -158,6 +158,9 @@ class MemorySession:
         self.emit(EventKind.ARTIFACT, path, artifact)
         return artifact
 
+    def leave_thread(self) -> None:
+        """A thread of a step holds nothing here."""
+
     # --- the crank -------------------------------------------------------------------------------
 
     def run(self) -> RunResult:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
-from runs.kernel.redact import REDACTED, SHAPES
+from runs.kernel.redact import KEY_SHAPES, REDACTED, SHAPES
 
 # A shorter value is as likely a word of the output ("test", "true", "admin") as a secret.
 _SHORTEST_VALUE: Final = 6
@@ -34,6 +34,8 @@ _SECRET_WORDS: Final = frozenset(
 )
 # A name that ends so says where a secret is kept; the place itself is none.
 _PLACE_WORDS: Final = frozenset({"FILE", "PATH", "DIR", "SOCK", "SOCKET", "HOME"})
+# A shell's own word for where it stands; as a part of a longer name it is a password.
+_DIRECTORIES: Final = frozenset({"PWD", "OLDPWD"})
 _NAME_PART: Final = re.compile(r"[A-Z0-9]+")
 
 _PEM: Final = re.compile(
@@ -51,7 +53,7 @@ _URL_LOGIN: Final = r"(?i)\b([a-z][a-z0-9+.-]{0,31}://)[^\s/@:]{0,256}:[^\s/@]{1
 
 # What a line must hold, in small letters, before a shape is worth looking for in it; the shape;
 # and what takes its place.
-_SHAPES: Final = tuple(
+_TOKENS: Final = tuple(
     (hints, re.compile(pattern), instead)
     for hints, pattern, instead in (
         (("://",), _URL_LOGIN, rf"\1{REDACTED}@"),
@@ -59,13 +61,17 @@ _SHAPES: Final = tuple(
         (("akia", "asia"), r"(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])", REDACTED),
         (("eyj",), r"(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*", REDACTED),
         (("bearer", "basic"), _LOGIN_HEADER, REDACTED),
-        *((hints, shape, REDACTED) for hints, shape in SHAPES),
     )
 )
+_SHAPES: Final = (*_TOKENS, *((hints, shape, REDACTED) for hints, shape in SHAPES))
+# What a step hands on is its own: an address in it is a fact that the next step may need.
+_KEYS: Final = (*_TOKENS, *((hints, shape, REDACTED) for hints, shape in KEY_SHAPES))
 
 
 def looks_secret(name: str) -> bool:
     """Whether an environment variable's name says that its value is a secret."""
+    if name.upper() in _DIRECTORIES:
+        return False
     parts: list[str] = _NAME_PART.findall(name.upper())
     return bool(_SECRET_WORDS.intersection(parts)) and parts[-1] not in _PLACE_WORDS
 
@@ -82,21 +88,53 @@ def secret_values(
     ]
 
 
+class Scrubber:
+    """Takes the given values, and everything shaped like a key, out of what a step records."""
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._known = _alternatives(values)
+
+    def text(self, text: str) -> str:
+        """The text without secrets; addresses stay."""
+        return _scrubbed(text, self._known, _KEYS)
+
+    def json(self, value: Any) -> Any:
+        """The same for every text and every key inside; what is no JSON is left as it is."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self.json(key): self.json(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.json(item) for item in value]
+        return value
+
+
 def scrub(text: str, values: Iterable[str] = ()) -> str:
-    """The text with the given values and everything shaped like a secret replaced."""
+    """The text with the given values, secrets and addresses replaced."""
+    return _scrubbed(text, _alternatives(values), _SHAPES)
+
+
+_Shapes = tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]
+
+
+def _alternatives(values: Iterable[str]) -> re.Pattern[str] | None:
     # Longest first: a secret that begins with another one must not leave its end behind.
     known = sorted({value for value in values if value}, key=lambda item: (-len(item), item))
-    if known:
-        text = re.compile("|".join(map(re.escape, known))).sub(REDACTED, text)
+    return re.compile("|".join(map(re.escape, known))) if known else None
+
+
+def _scrubbed(text: str, known: re.Pattern[str] | None, shapes: _Shapes) -> str:
+    if known is not None:
+        text = known.sub(REDACTED, text)
     if "-----BEGIN" in text:
         text = _PEM.sub(REDACTED, text)
-    return "\n".join(_scrub_line(line) for line in text.split("\n"))
+    return "\n".join(_scrub_line(line, shapes) for line in text.split("\n"))
 
 
-def _scrub_line(line: str) -> str:
+def _scrub_line(line: str, shapes: _Shapes) -> str:
     """No other shape runs over the end of a line, and most lines hold no hint of one."""
     small = line.lower()
-    for hints, shape, instead in _SHAPES:
+    for hints, shape, instead in shapes:
         if any(hint in small for hint in hints):
             line = shape.sub(instead, line)
     return line

@@ -11,7 +11,7 @@ from runs.kernel.jsonable import JSONValue
 REDACTED: Final = "[redacted]"
 # What a text must hold, in small letters, before a shape is worth looking for, and the shape.
 # Every pattern is bounded or anchored: the time stays linear on text of any length.
-SHAPES: Final = (
+KEY_SHAPES: Final = (
     (("sk-",), re.compile(r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{8,}")),
     (
         ("token", "secret", "passw", "passp", "key", "author", "bearer"),
@@ -22,14 +22,16 @@ SHAPES: Final = (
             re.IGNORECASE,
         ),
     ),
-    (
-        ("@",),
-        re.compile(
-            r"(?<![\w.+-])[A-Za-z0-9][\w.+-]{0,63}@"
-            r"[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}"
-        ),
+)
+# No secret, but nobody's to pass on from what a person or a program wrote.
+_ADDRESS: Final = (
+    ("@",),
+    re.compile(
+        r"(?<![\w.+-])[A-Za-z0-9][\w.+-]{0,63}@"
+        r"[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}"
     ),
 )
+SHAPES: Final = (*KEY_SHAPES, _ADDRESS)
 
 
 def redact(text: str) -> str:

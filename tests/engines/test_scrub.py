@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from runs.engines.scrub import looks_secret, scrub, secret_values
+from runs.engines.scrub import Scrubber, looks_secret, scrub, secret_values
 
 
 @pytest.mark.parametrize(
@@ -63,6 +63,9 @@ def test_a_value_is_taken_verbatim() -> None:
         ("TOKEN_FILE", False),
         ("KEYBOARD", False),
         ("MONKEY", False),
+        ("PWD", False),
+        ("OLDPWD", False),
+        ("DB_PWD", True),
         ("", False),
     ],
 )
@@ -82,3 +85,14 @@ def test_a_long_stream_of_half_matches_comes_to_an_end(piece: str) -> None:
     text = piece * (500_000 // len(piece))
 
     assert len(scrub(text)) > 0
+
+
+def test_what_a_step_hands_on_keeps_addresses_and_loses_keys_at_every_depth() -> None:
+    given = {"to": "bob@x.io", "deep": [{"note": "password: hunter2"}, 3, None, ("sk-abcdefgh12",)]}
+    clean = Scrubber(["s3cr3t-value"]).json({**given, "s3cr3t-value": "is s3cr3t-value"})
+
+    assert clean == {
+        "to": "bob@x.io",
+        "deep": [{"note": "[redacted]"}, 3, None, ["[redacted]"]],
+        "[redacted]": "is [redacted]",
+    }

@@ -1,0 +1,44 @@
+"""What a step hands over, made fit to be recorded: no secret enters an event (runs.md R227)."""
+
+from __future__ import annotations
+
+import json
+from typing import TypeVar
+
+from runs.drivers.context import Context
+from runs.kernel.conditions import ConditionResult
+from runs.kernel.errors import LoopError
+from runs.kernel.jsonable import canonical_json
+from runs.kernel.outcomes import Outcome
+from runs.kernel.redact import redact
+from runs.shapes.job import Asking
+
+Error = TypeVar("Error", bound=LoopError)
+
+
+def outcome(ctx: Context, given: Outcome) -> Outcome:
+    """The outcome without secrets; the same object when it holds none."""
+    wire = given.to_json()
+    clean = ctx.scrubbed(wire)
+    return given if clean == wire else Outcome.from_json(clean).frozen()
+
+
+def result(ctx: Context, given: ConditionResult) -> ConditionResult:
+    """What a condition found, without secrets."""
+    return ConditionResult.from_json(ctx.scrubbed(given.to_json()))
+
+
+def error(ctx: Context, given: Error) -> Error:
+    """The same error, its text without secrets and addresses."""
+    given.message = redact(ctx.scrubbed(given.message))
+    given.args = (given.message,)
+    return given
+
+
+def question(ctx: Context, given: Asking) -> Asking:
+    """The question as it was put: it cannot be changed, so one that holds a secret is refused."""
+    text = canonical_json(given.request.to_wire())
+    if any(json.dumps(value, ensure_ascii=False)[1:-1] in text for value in ctx.notes.secrets()):
+        why = f"the question {given.request.gate_id!r} holds the value of a secret variable."
+        raise LoopError("VALIDATION", why, phase="body")
+    return given
