@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from runs.shapes.approval import approval
     from runs.shapes.dag import Node, PipelineStage, dag, parallel, pipeline, sequence
     from runs.shapes.env import with_env
+    from runs.shapes.loop import loop
     from runs.shapes.plan import assert_graph, copy_job_meta, job_meta, render_plan
     from runs.shapes.steps import command_job, command_succeeds, define_job, fn_job, gate_job
 
@@ -79,6 +80,7 @@ __all__ = [
     "kickback",
     "last_decision_line",
     "last_gate_brief",
+    "loop",
     "min_confidence",
     "never",
     "not_",
@@ -137,6 +139,7 @@ _NAMES_IN = {
     "runs.report.summary": ("summarize_record",),
     "runs.shapes.dag": ("Node", "PipelineStage", "dag", "parallel", "pipeline", "sequence"),
     "runs.shapes.approval": ("approval",),
+    "runs.shapes.loop": ("loop",),
     "runs.shapes.env": ("with_env",),
     "runs.shapes.plan": ("assert_graph", "copy_job_meta", "job_meta", "render_plan"),
     "runs.shapes.steps": (

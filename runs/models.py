@@ -275,7 +275,7 @@ class Attempt(models.Model):
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="attempts")
     path = JSONText()
-    task = models.CharField(max_length=5, default="job")
+    task = models.CharField(max_length=10, default="job")
     number = models.PositiveIntegerField()
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.READY)
     fence = models.CharField(max_length=32, blank=True)

@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Any, Final
 
 from runs.kernel.errors import DeclarationError
-from runs.kernel.graph import GraphShape, Shape, shape_identity
+from runs.kernel.graph import LeafShape, LoopShape, Shape, shape_identity
 from runs.kernel.jsonable import canonical_json, digest_hex
+from runs.kernel.slots import REVIEW
 from runs.shapes.job import Job, to_job
 
 MAX_NAME: Final = 300
@@ -59,7 +60,7 @@ def publish(
     """
     made = to_job(job)
     shape = made.shape
-    wanted = name or (shape.name if isinstance(shape, GraphShape) else shape.label)
+    wanted = name or (shape.label if isinstance(shape, LeafShape) else shape.name)
     if not wanted or "/" in wanted or len(wanted) > 200:
         raise DeclarationError(f"{wanted!r} is no name for a workflow: 1 to 200 characters, no /.")
     if not isinstance(title, str) or not 0 < len(title) <= MAX_NAME:
@@ -82,15 +83,27 @@ def publish(
 
 def _texts(shape: Shape, path: tuple[str, ...]) -> Iterator[str]:
     """Every text of the shape that gets a column; raises for a name that fits none."""
-    if not isinstance(shape, GraphShape):
+    if isinstance(shape, LeafShape):
         yield _fitting(shape.label)
-        return
-    for node in shape.nodes:
-        inner = (*path, shape.name, node.name)
-        if len(canonical_json(list(inner)).encode()) > MAX_PATH_BYTES:
-            raise DeclarationError(f"The names down to {node.name!r:.60} are too long together.")
-        yield from (_fitting(node.name), node.desc or "", node.gate or "")
-        yield from _texts(node.job, inner)
+    elif isinstance(shape, LoopShape):
+        inner = (*path, shape.name)
+        # The row of a review stands under this name, see the projection.
+        if isinstance(shape.body, LoopShape) and shape.body.name == REVIEW:
+            raise DeclarationError(f"The loop in the body of {shape.name!r} may not be {REVIEW!r}.")
+        yield _fitting(shape.name)
+        yield from _texts(shape.body, inner)
+        if shape.review is not None:
+            yield from _texts(shape.review, inner)
+    else:
+        yield _fitting(shape.name)
+        for node in shape.nodes:
+            inner = (*path, shape.name, node.name)
+            if len(canonical_json(list(inner)).encode()) > MAX_PATH_BYTES:
+                raise DeclarationError(
+                    f"The names down to {node.name!r:.60} are too long together."
+                )
+            yield from (_fitting(node.name), node.desc or "", node.gate or "")
+            yield from _texts(node.job, inner)
 
 
 def _fitting(name: str) -> str:

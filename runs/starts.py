@@ -23,10 +23,11 @@ from runs.kernel.errors import LoopError
 from runs.kernel.events import EventKind, joined
 from runs.kernel.events import Path as EventPath
 from runs.kernel.jsonable import JSONValue, sha256_bytes, thaw
-from runs.kernel.slots import WHEN
+from runs.kernel.slots import JOB
 from runs.kernel.state import RunState
 from runs.models import Attempt
 from runs.publishing import Published
+from runs.record import Turn
 from runs.shapes.job import Leaf, job_at
 from runs.steady import let_go, steadily
 from runs.stored import RecordCallbacks
@@ -80,6 +81,10 @@ class Due:
         return ""
 
 
+class Taken(RuntimeError):
+    """Another worker has this start, or had it."""
+
+
 class Start:
     """The start in this process; its fence tells its writes from those of another start."""
 
@@ -96,18 +101,18 @@ class Start:
 
     @property
     def is_check(self) -> bool:
-        """Whether it only evaluates a node's `when`."""
-        return self.due.task == WHEN
+        """Whether it does no step's work: a `when`, or a check of a loop."""
+        return self.due.task != JOB
 
     @property
     def leaf(self) -> Leaf:
-        found = job_at(self.made.job, self.path)
+        found = job_at(self.made.job, self.path, self.state.loops)
         assert isinstance(found, Leaf)
         return found
 
     @property
     def label(self) -> str:
-        return WHEN if self.is_check else self.leaf.shape.label
+        return self.due.task if self.is_check else self.leaf.shape.label
 
     def key(self, what: str) -> str:
         """The key under which the record takes an effect of this start once."""
@@ -115,8 +120,8 @@ class Start:
         return key if len(key) <= MAX_KEY else f"step:{what}:{sha256_bytes(key.encode())}"
 
     def is_due(self, state: RunState) -> bool:
-        places = state.checks if self.is_check else state.slots
-        slot = places.get(self.path)
+        task = self.due.task
+        slot = state.checks.get((task, self.path)) if self.is_check else state.slots.get(self.path)
         return (
             slot is not None
             and slot.status == "queued"
@@ -125,21 +130,25 @@ class Start:
             and state.ended is None
         )
 
-    def take(self, **changes: Any) -> bool:
-        """Change the attempt if it waits for a worker; the row count decides who won."""
+    def take(self, turn: Turn, **changes: Any) -> None:
+        """Change the attempt in this turn if it waits for a worker; the row count decides."""
         ready = Attempt.Status.READY
-        return bool(statements.update(Attempt, changes, pk=self.due.pk, status=ready))
+        turn.writes.update(Attempt, changes, lost=Taken(), pk=self.due.pk, status=ready)
 
-    def finish(self, now: datetime) -> bool:
-        """End the attempt if it still runs under this start's fence."""
-        return bool(
-            statements.update(
-                Attempt,
-                {"status": Attempt.Status.DONE, "ended_at": now},
-                pk=self.due.pk,
-                fence=self.fence,
-                status=Attempt.Status.RUNNING,
-            )
+    def withdraw(self, now: datetime) -> None:
+        """Nobody needs this start any more."""
+        changes = {"status": Attempt.Status.WITHDRAWN, "ended_at": now}
+        statements.update(Attempt, changes, pk=self.due.pk, status=Attempt.Status.READY)
+
+    def finish(self, turn: Turn) -> None:
+        """End the attempt in this turn if it still runs under this start's fence."""
+        turn.writes.update(
+            Attempt,
+            {"status": Attempt.Status.DONE, "ended_at": turn.now},
+            lost=Taken(),
+            pk=self.due.pk,
+            fence=self.fence,
+            status=Attempt.Status.RUNNING,
         )
 
     def has(self, status: str) -> bool:
@@ -148,13 +157,10 @@ class Start:
 
     def context(self) -> Context:
         """What the step's code gets to see, as the record was when it started."""
-        position = steps.position_of(self.made.job.shape, self.state, self.path)
+        shape, state = self.made.job.shape, self.state
+        position = steps.position_of(shape, state, self.path, self.due.task)
         folder = Path(settings.OBVERSA_HOME) / "workspaces" / str(self.due.run_id)
         folder.mkdir(parents=True, exist_ok=True)
-        attempt = position.graph.attempt if position.graph is not None else 1
-        scope = self.state.scopes.get(self.path[:-1])
-        # The same for every try of one logical attempt: a repeated effect can be recognised.
-        logical = f"{scope.invocation if scope is not None else 1}.{attempt}"
         return Context(
             run_id=str(self.due.run_id),
             path=self.path,
@@ -163,11 +169,14 @@ class Start:
             workspace=Workspace(dir=folder.resolve()),
             port=self,
             signal=self.signal,
-            idempotency_key=f"{self.due.run_id}/{joined(self.path)}/{logical}",
+            idempotency_key=steps.idempotency_key(str(self.due.run_id), state, self.path),
             needs=position.needs,
             graph=position.graph,
             last_review=position.last_review,
-            depth=len(self.path) // 2,
+            last_outcome=position.last_outcome,
+            last_gate=position.last_gate,
+            iteration=position.iteration,
+            depth=position.depth,
             on_callback="wait",
             timeout_ms=position.timeout_ms,
             timeout_grace_ms=position.timeout_grace_ms,

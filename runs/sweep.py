@@ -16,6 +16,7 @@ from django.db.models.functions import Now
 from runs import dispatch, heartbeat, record
 from runs.kernel.decide import StartStep, commands
 from runs.kernel.events import EventKind
+from runs.kernel.slots import JOB
 from runs.kernel.state import RunState
 from runs.models import Attempt, Run
 
@@ -88,8 +89,8 @@ def lose(attempt_pk: int, *, whatever_the_lease: bool = False) -> bool:
         if not running.update(status=Attempt.Status.LOST, ended_at=turn.now):
             return False
         path = tuple(attempt.path)
-        places = turn.state.checks if attempt.task == "when" else turn.state.slots
-        slot = places.get(path)
+        state, task = turn.state, attempt.task
+        slot = state.slots.get(path) if task == JOB else state.checks.get((task, path))
         if slot is not None and slot.status == "running" and slot.number == attempt.number:
             facts = {"number": attempt.number, "worker": attempt.worker, "task": attempt.task}
             turn.append(EventKind.STEP_LOST, path, facts)

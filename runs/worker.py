@@ -12,18 +12,18 @@ from typing import Any, Final
 from django.db import InterfaceError, OperationalError
 
 from runs import heartbeat, record, registry, results
+from runs.drivers import checks
 from runs.drivers import execute as steps
 from runs.drivers.execute import Ended
-from runs.kernel.conditions import ConditionResult
 from runs.kernel.decide import place_at
 from runs.kernel.errors import LoopError
 from runs.kernel.events import EventKind
+from runs.kernel.loop_events import Found
 from runs.kernel.outcomes import failing
 from runs.leases import Held, lease, leases
 from runs.models import Attempt
 from runs.record import Turn
-from runs.shapes.job import when_at
-from runs.starts import Due, Start
+from runs.starts import Due, Start, Taken
 from runs.steady import let_go, steadily
 
 logger = logging.getLogger(__name__)
@@ -79,6 +79,13 @@ def _hold(due: Due, reason: str) -> None:
 
 def claim(start: Start) -> bool:
     """Take the attempt and record its start before its job begins (design I1, I2)."""
+    try:
+        return _claim(start)
+    except Taken:
+        return False
+
+
+def _claim(start: Start) -> bool:
     due = start.due
     with record.turn(due.run_id, surface="worker") as turn:
         start.state = turn.state
@@ -86,17 +93,16 @@ def claim(start: Start) -> bool:
             return False
         if not start.is_due(turn.state):
             # Ours already, when the first try was committed and its answer lost.
-            start.take(status=Attempt.Status.WITHDRAWN, ended_at=turn.now)
+            start.withdraw(turn.now)
             return start.has(Attempt.Status.RUNNING)
-        won = start.take(
+        start.take(
+            turn,
             status=Attempt.Status.RUNNING,
             fence=start.fence,
             worker=worker_name(),
             lease_until=turn.now + lease(),
             claimed_at=turn.now,
         )
-        if not won:
-            return False
         _note_changed_body(start, turn)
         fields: dict[str, Any] = {"label": start.label, "number": due.number}
         if start.is_check:
@@ -131,9 +137,8 @@ def _work(start: Start) -> None:
     # A long step keeps no connection from others that wait for one.
     let_go()
     if start.is_check:
-        when = when_at(start.made.job, start.path)
-        assert when is not None
-        _end(start, _check_ended(start, steps.run_check(when, ctx)))
+        found = checks.run_check(start.made.job, start.path, start.due.task, start.state, ctx)
+        _end(start, _check_ended(start, found))
         return
     ended = steps.run_leaf(start.leaf, ctx)
     before = start.state.shared
@@ -161,14 +166,14 @@ def _step_ended(start: Start, ended: Ended, more: dict[str, Any]) -> Write:
     return write
 
 
-def _check_ended(start: Start, result: ConditionResult | LoopError) -> Write:
+def _check_ended(start: Start, found: Found | LoopError) -> Write:
     def write(turn: Turn) -> None:
-        if isinstance(result, LoopError):
-            for kind, path, fields in steps.check_failed_events(start.path, turn.state, result):
-                turn.append(kind, path, fields)
-            return
-        fields = {"label": start.label, "iteration": 0, "result": result.to_json()}
-        turn.append(EventKind.CONDITION, start.path, fields, key=start.key("end"))
+        task = start.due.task
+        events = checks.check_events(start.path, task, turn.state, found, turn.now_ms)
+        for event in events[:-1]:
+            turn.append(event.kind, event.path, event.fields)
+        last = events[-1]
+        turn.append(last.kind, last.path, last.fields, key=start.key("end"))
 
     return write
 
@@ -196,10 +201,24 @@ def _end(start: Start, write: Write) -> None:
 
 
 def _end_once(start: Start, write: Write) -> None:
+    try:
+        with record.turn(start.due.run_id, surface="worker") as turn:
+            start.finish(turn)
+            try:
+                write(turn)
+            except Exception:
+                # What another worker did since makes no sense of this result; say only that.
+                if not start.has(Attempt.Status.RUNNING):
+                    raise Taken from None
+                raise
+    except Taken:
+        _refused(start)
+
+
+def _refused(start: Start) -> None:
+    """Note a result that came too late; one that is in the record already is none."""
     with record.turn(start.due.run_id, surface="worker") as turn:
-        if start.finish(turn.now):
-            write(turn)
-        elif not start.has(Attempt.Status.DONE):
+        if not start.has(Attempt.Status.DONE):
             facts = {"number": start.due.number, "worker": worker_name()}
             turn.append(EventKind.STEP_REFUSED, start.path, facts)
             logger.warning("late result refused run=%s path=%s", turn.run.pk, start.path)

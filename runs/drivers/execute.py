@@ -5,21 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 from runs.drivers import clean
 from runs.drivers.context import Context, GraphPosition
 from runs.kernel.asking import asked, put, routing_of
-from runs.kernel.conditions import Condition, ConditionResult
+from runs.kernel.conditions import ConditionResult
 from runs.kernel.errors import LoopError, as_loop_error
-from runs.kernel.events import Event, EventKind, Path, joined
+from runs.kernel.events import Event, Path, joined
 from runs.kernel.graph import GraphShape, LeafShape, NodeShape, Shape
 from runs.kernel.jsonable import JSONValue, JsonValueError
+from runs.kernel.loop_events import COMPLETE
+from runs.kernel.loops import LoopState
 from runs.kernel.outcomes import Outcome, failing
-from runs.kernel.places import Place
+from runs.kernel.places import Place, trail
 from runs.kernel.sendbacks import needs_of
+from runs.kernel.slots import JOB, WHEN
 from runs.kernel.state import RunState
 from runs.shapes.job import Asking, Leaf, outcome_of
 
@@ -34,6 +37,8 @@ class Ended:
     asking: Asking | None = None
     error: LoopError | None = None
     asked: Mapping[str, JSONValue] | None = None
+    raised: bool = False
+    """A hand-written job raised; a step that raises has returned a failure (runs.md R162)."""
 
 
 def run_leaf(leaf: Leaf, ctx: Context) -> Ended:
@@ -68,7 +73,8 @@ def _raised(leaf: Leaf, ctx: Context, raised: BaseException) -> Ended:
     outcome = failing(error)
     if error.code == "ABORTED":
         outcome = outcome.evolve(status="aborted")
-    return Ended(outcome=outcome, error=error, asked=_asked(ctx, outcome))
+    raised_here = not leaf.declared and not isinstance(raised, LoopError)
+    return Ended(outcome=outcome, error=error, asked=_asked(ctx, outcome), raised=raised_here)
 
 
 def _returned_error(outcome: Outcome) -> LoopError | None:
@@ -100,14 +106,6 @@ def bind(state: RunState, place: Place, question: Asking, now: int) -> list[Even
     return put(state, place, question.request, routing, now)
 
 
-def run_check(when: Condition, ctx: Context) -> ConditionResult | LoopError:
-    """Evaluate a `when` that is the author's code (runs.md R117, R118)."""
-    try:
-        return clean.result(ctx, when(ctx, ctx.last_outcome))
-    except (Exception, SystemExit, asyncio.CancelledError) as raised:  # noqa: BLE001 - see R118
-        return clean.error(ctx, as_loop_error(raised, fallback="BODY", phase="body"))
-
-
 def end_fields(leaf: LeafShape, ended: Ended, duration_ms: int) -> dict[str, Any]:
     """The fields of `job:end` for an outcome."""
     assert ended.outcome is not None
@@ -118,6 +116,8 @@ def end_fields(leaf: LeafShape, ended: Ended, duration_ms: int) -> dict[str, Any
     }
     if ended.asked is not None:
         fields["asked"] = dict(ended.asked)
+    if ended.raised:
+        fields["raised"] = True
     return fields
 
 
@@ -126,30 +126,22 @@ def error_fields(error: LoopError) -> dict[str, JSONValue]:
     return {"message": error.message, "code": error.code}
 
 
-def check_failed_events(
-    path: Path, state: RunState, error: LoopError
-) -> list[tuple[str, Path, dict[str, Any]]]:
-    """A `when` that raised is its node's failure (runs.md R118)."""
-    attempt = state.scopes[path[:-1]].nodes[path[-1]].attempt
-    done = {
-        "node": path[-1],
-        "phase": "done",
-        "attempt": attempt,
-        "outcome": failing(error).to_json(),
-    }
-    return [
-        (EventKind.ERROR, path, error_fields(error)),
-        (EventKind.NODE, path[:-1], done),
-    ]
-
-
 def idempotency_key(run_id: str, state: RunState, path: Path) -> str:
-    """The same for every try of one logical attempt, another for every other attempt."""
-    scope = state.scopes.get(path[:-1]) if path else None
-    if scope is None:
-        return f"{run_id}/{joined(path)}/1.1"
-    attempt = scope.nodes[path[-1]].attempt
-    return f"{run_id}/{joined(path)}/{scope.invocation}.{attempt}"
+    """The same for every try of one logical attempt, another for every other attempt.
+
+    Every graph and loop around the step adds which of its starts it is in, so a step in a round
+    of a loop has another key in the next.
+    """
+    turns = []
+    for end in range(1, len(path) + 1):
+        scope = state.scopes.get(path[: end - 1]) if end > 1 else None
+        loop = state.loops.get(path[:end])
+        if scope is not None and path[end - 1] in scope.nodes:
+            turns.append(f"{scope.invocation}.{scope.nodes[path[end - 1]].attempt}")
+        elif loop is not None:
+            part = "r" if loop.in_review else ""
+            turns.append(f"{loop.invocation}.{loop.iteration}{part}")
+    return f"{run_id}/{joined(path)}/{turns[-1] if turns else '1.1'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,27 +151,48 @@ class Position:
     needs: Mapping[str, Outcome] | None = None
     graph: GraphPosition | None = None
     last_review: Outcome | None = None
+    last_outcome: Outcome | None = None
+    last_gate: ConditionResult | None = None
+    iteration: int = 0
+    depth: int = 0
     timeout_ms: int | None = None
     timeout_grace_ms: int | None = None
 
 
-def position_of(shape: Shape, state: RunState, path: Path) -> Position:
-    """Needs, review and place for the job whose slot stands at `path`."""
+def position_of(shape: Shape, state: RunState, path: Path, task: str = JOB) -> Position:
+    """Needs, review, round and place for the job, or the check, whose slot stands at `path`."""
+    way = trail(shape, path, state.loops)
+    if way is None:
+        raise LoopError("CONFIG", f"the definition has no step at {'/'.join(path)}.")
     found = Position()
-    for end in range(2, len(path) + 1, 2):
-        graph, node = _graph_and_node(shape, path[:end])
-        found = _inside(found, graph, node, state, path[:end])
-        shape = node.job
+    for step in way:
+        if isinstance(step.owner, GraphShape):
+            assert step.node is not None
+            found = _in_graph(found, step.owner, step.node, state, step.path)
+        else:
+            found = _in_loop(found, state.loops[step.path])
+    if way and task not in (JOB, WHEN):
+        loop = state.loops[path]
+        last = loop.ended if task == COMPLETE else loop.body
+        return replace(found, last_outcome=last, last_gate=loop.last_gate)
     return found
 
 
-def _graph_and_node(shape: Shape, path: Path) -> tuple[GraphShape, NodeShape]:
-    if isinstance(shape, GraphShape) and path[-2] == shape.name and path[-1] in shape.by_name:
-        return shape, shape.by_name[path[-1]]
-    raise LoopError("CONFIG", f"the definition has no step at {'/'.join(path)}.")
+def _in_loop(outer: Position, loop: LoopState) -> Position:
+    """The position of the body or the review of a loop (runs.md R6, R8, R9)."""
+    first = outer.last_review if loop.iteration <= 1 else None
+    return replace(
+        outer,
+        needs=None,
+        last_review=None if loop.in_review else loop.last_review or first,
+        last_outcome=loop.body if loop.in_review else loop.before,
+        last_gate=loop.last_gate,
+        iteration=loop.iteration,
+        depth=outer.depth + 1,
+    )
 
 
-def _inside(
+def _in_graph(
     outer: Position, graph: GraphShape, node: NodeShape, state: RunState, path: Path
 ) -> Position:
     """The position of a node in the graph at `outer`; time limits and reviews reach inwards."""
@@ -188,7 +201,8 @@ def _inside(
     # A review of a graph is answered by the first run of each of its steps (runs.md R8).
     review = outer.last_review if here.attempt == 1 else None
     grace = node.timeout_grace_ms
-    return Position(
+    return replace(
+        outer,
         needs=MappingProxyType(needs_of(scope, node)),
         graph=GraphPosition(
             dag=graph.name,
@@ -201,6 +215,7 @@ def _inside(
             gate=node.gate,
         ),
         last_review=here.last_review or review,
+        depth=outer.depth + 1,
         timeout_ms=outer.timeout_ms if node.timeout_ms is None else node.timeout_ms,
         timeout_grace_ms=outer.timeout_grace_ms if grace is None else grace,
     )

@@ -12,20 +12,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from runs.drivers import execute
+from runs.drivers import checks, execute
 from runs.drivers.context import Context, Workspace
 from runs.drivers.ports import Callbacks
 from runs.kernel import decide as decisions
 from runs.kernel.decide import NO_USAGE, StartStep
-from runs.kernel.errors import LoopError
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind
 from runs.kernel.events import Path as EventPath
 from runs.kernel.gate import validate_callback_request
 from runs.kernel.jsonable import JSONValue, sha256_bytes, thaw
 from runs.kernel.outcomes import Outcome
-from runs.kernel.slots import WHEN, RunState
+from runs.kernel.slots import JOB, RunState
 from runs.kernel.state import reduce
-from runs.shapes.job import Job, Leaf, job_at, when_at
+from runs.shapes.job import Job, Leaf, job_at
 
 logger = logging.getLogger(__name__)
 
@@ -200,9 +199,12 @@ class MemorySession:
             if self.state.ended is not None:
                 return
             if working:
-                done, working = wait(working, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+                limit = min(POLL_SECONDS, self._until_wake())
+                done, working = wait(working, timeout=limit, return_when=FIRST_COMPLETED)
                 for future in done:
                     future.result()
+            elif self.state.waits and not self.state.cancelled:
+                self.cancel.wait(min(POLL_SECONDS, self._until_wake()))
             elif self._question_is_open():
                 self.cancel.wait(POLL_SECONDS / 5)
             else:
@@ -210,6 +212,11 @@ class MemorySession:
                 if self.state.ended is None:
                     raise RuntimeError("the run neither works nor waits; please report this.")
                 return
+
+    def _until_wake(self) -> float:
+        """Seconds until something that waits for its time may go on."""
+        waits = self.state.waits.values()
+        return max(0.0, (min(waits) - _now()) / 1000) if waits else POLL_SECONDS
 
     def _question_is_open(self) -> bool:
         requests = self.state.callbacks.requests
@@ -233,14 +240,14 @@ class MemorySession:
     # --- one step --------------------------------------------------------------------------------
 
     def _step(self, start: StartStep) -> None:
-        if start.task == WHEN:
+        if start.task != JOB:
             self._check(start)
             return
-        leaf = job_at(self.job, start.path)
-        assert isinstance(leaf, Leaf)
         with self.lock:
             if not self._is_due(start):
                 return
+            leaf = job_at(self.job, start.path, self.state.loops)
+            assert isinstance(leaf, Leaf)
             ctx = self._context(start)
             self.append(EventKind.JOB_START, start.path, {"label": leaf.shape.label})
         started = time.monotonic()
@@ -259,28 +266,21 @@ class MemorySession:
             self.append(EventKind.JOB_END, start.path, fields)
 
     def _check(self, start: StartStep) -> None:
-        when = when_at(self.job, start.path)
-        assert when is not None
         with self.lock:
             if not self._is_due(start):
                 return
-            ctx = self._context(start)
-        result = execute.run_check(when, ctx)
+            ctx, state = self._context(start), self.state
+        found = checks.run_check(self.job, start.path, start.task, state, ctx)
         with self.lock:
-            if not self._is_due(start):
-                return
-            if isinstance(result, LoopError):
-                for event in execute.check_failed_events(start.path, self.state, result):
-                    self.append(*event)
-                return
-            fields = {"label": WHEN, "iteration": 0, "result": result.to_json()}
-            self.append(EventKind.CONDITION, start.path, fields)
+            if self._is_due(start):
+                for event in checks.check_events(start.path, start.task, self.state, found, _now()):
+                    self.append(event.kind, event.path, event.fields)
 
     def _is_due(self, start: StartStep) -> bool:
         return self.state.queued.get((start.task, start.path)) == start.number
 
     def _context(self, start: StartStep) -> Context:
-        position = execute.position_of(self.shape, self.state, start.path)
+        position = execute.position_of(self.shape, self.state, start.path, start.task)
         return Context(
             run_id=self.name,
             path=start.path,
@@ -293,7 +293,10 @@ class MemorySession:
             needs=position.needs,
             graph=position.graph,
             last_review=position.last_review,
-            depth=len(start.path) // 2,
+            last_outcome=position.last_outcome,
+            last_gate=position.last_gate,
+            iteration=position.iteration,
+            depth=position.depth,
             on_callback="wait" if self.attended else "exit",
             timeout_ms=position.timeout_ms,
             timeout_grace_ms=position.timeout_grace_ms,

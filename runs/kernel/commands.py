@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from runs.kernel.events import Path
 from runs.kernel.graph import Shape
-from runs.kernel.places import is_worker_leaf
-from runs.kernel.slots import JOB, WHEN, RunState
+from runs.kernel.places import is_handed_out
+from runs.kernel.slots import JOB, RunState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartStep:
-    """Give this start of a job (or of a `when` written as code) to a worker."""
+    """Give this start of a job (or of a check written as code) to a worker."""
 
     path: Path
     number: int
@@ -37,15 +37,13 @@ def commands(shape: Shape, before: RunState, after: RunState) -> list[Command]:
     if before.queued is after.queued:
         return found
     for (task, path), number in before.queued.items():
-        if after.queued.get((task, path)) != number and _is_handed_out(shape, task, path):
-            slot = (after.checks if task == WHEN else after.slots)[path]
+        same = after.queued.get((task, path)) == number
+        if not same and is_handed_out(shape, task, path, before.loops):
+            slot = after.slots[path] if task == JOB else after.checks[task, path]
             if slot.number != number or not slot.started_at:
                 found.append(WithdrawStep(path=path, number=number, task=task))
     for (task, path), number in after.queued.items():
-        if before.queued.get((task, path)) != number and _is_handed_out(shape, task, path):
+        same = before.queued.get((task, path)) == number
+        if not same and is_handed_out(shape, task, path, after.loops):
             found.append(StartStep(path=path, number=number, task=task))
     return found
-
-
-def _is_handed_out(shape: Shape, task: str, path: Path) -> bool:
-    return task == WHEN or is_worker_leaf(shape, path)

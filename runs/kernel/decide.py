@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from runs.kernel import asking, node_events, sendbacks
+from runs.kernel import asking, looping, node_events, sendbacks
 from runs.kernel.commands import Command, StartStep, WithdrawStep, commands
 from runs.kernel.conditions import evaluate, is_data
 from runs.kernel.errors import LoopError
 from runs.kernel.events import Event, EventKind, Path
 from runs.kernel.graph import GraphShape, LeafShape, NodeShape, Shape, graph_identity
 from runs.kernel.outcomes import Outcome, failing
-from runs.kernel.places import Place, is_worker_leaf, place_at, shape_at
+from runs.kernel.places import Place, place_at, shape_at
 from runs.kernel.scopes import NodeState, Scope
 from runs.kernel.slots import WHEN, RunState, Slot
 from runs.kernel.verdicts import graph_outcome, never_ran, paused_graph
@@ -30,7 +30,6 @@ __all__ = [
     "WithdrawStep",
     "commands",
     "decide",
-    "is_worker_leaf",
     "place_at",
     "shape_at",
 ]
@@ -81,25 +80,47 @@ class Decision:
         self.events.append(Event(kind, path, fields, ts=self.now))
 
     def root(self, shape: Shape) -> Progress:
+        return self.job(shape, (), room=True)
+
+    def job(self, shape: Shape, path: Path, *, room: bool, place: Place | None = None) -> Progress:
+        """How far the job is whose slot stands at `path`."""
+        if isinstance(shape, LeafShape):
+            return self.leaf(place or Place(path=path, leaf=shape), room=room)
+        number, inner = self.state.slots[path].number, (*path, shape.name)
         if isinstance(shape, GraphShape):
-            return self.graph(shape, (shape.name,), self.state.slots[()].number, room=True)
-        return self.leaf(Place(path=(), leaf=shape), room=True)
+            return self.graph(shape, inner, number, room=room)
+        return looping.advance(self, shape, inner, number, room=room)
+
+    def pause_of(self, shape: Shape, path: Path) -> Outcome:
+        """What is shown of the job at `path` while it waits for a person."""
+        if isinstance(shape, LeafShape):
+            return asking.pause(self.state, self.state.slots[path])
+        inner = (*path, shape.name)
+        if isinstance(shape, GraphShape):
+            return paused_graph(shape, self.state.scopes[inner])
+        return looping.pause_of(self, shape, inner)
 
     def leave(self, shape: Shape) -> None:
-        """Record the pause of every open graph, innermost first, then of the session."""
-        if isinstance(shape, LeafShape):
-            outcome = asking.pause(self.state, self.state.slots[()])
-            self._left_asking((), shape)
-        else:
-            outcome = self._leave_graph(shape, (shape.name,))
+        """Record the pause of every open graph and loop, innermost first, then of the session."""
+        outcome = self.leave_job(shape, ())
         self.record(EventKind.RUN_END, (), outcome=outcome.to_json(), usage=dict(NO_USAGE))
+
+    def leave_job(self, shape: Shape, path: Path) -> Outcome:
+        """Record the pause of the job at `path` and of what is in it."""
+        if isinstance(shape, LeafShape):
+            self._left_asking(path, shape)
+            return asking.pause(self.state, self.state.slots[path])
+        inner = (*path, shape.name)
+        if isinstance(shape, GraphShape):
+            return self._leave_graph(shape, inner)
+        return looping.leave(self, shape, inner)
 
     def _leave_graph(self, graph: GraphShape, path: Path) -> Outcome:
         scope = self.state.scopes[path]
         for name in scope.names(scope.open):
             job = graph.by_name[name].job
-            if isinstance(job, GraphShape):
-                self._leave_graph(job, (*path, name, job.name))
+            if not isinstance(job, LeafShape):
+                self.leave_job(job, (*path, name))
         outcome = paused_graph(graph, scope)
         self.record(EventKind.GRAPH_END, path, outcome=outcome.to_json())
         return outcome
@@ -235,17 +256,11 @@ class Decision:
     ) -> Progress:
         inner = (*path, node.name)
         state, slot = scope.nodes[node.name], self.state.slots[inner]
-        outcome = None
-        if isinstance(node.job, GraphShape):
-            at = (*inner, node.job.name)
-            progress = self.graph(node.job, at, slot.number, room=room)
-            if progress == WAITING:
-                outcome = paused_graph(node.job, self.state.scopes[at])
-        else:
+        place = None
+        if isinstance(node.job, LeafShape):
             place = Place(path=inner, leaf=node.job, graph=graph, node=node, scope=scope)
-            progress = self.leaf(place, room=room)
-            if progress == WAITING:
-                outcome = asking.pause(self.state, slot)
+        progress = self.job(node.job, inner, room=room, place=place)
+        outcome = self.pause_of(node.job, inner) if progress == WAITING else None
         if isinstance(progress, Outcome):
             outcome = progress
         if outcome is None:
@@ -261,7 +276,7 @@ class Decision:
 
     def _checking(self, path: Path, node: NodeShape, state: NodeState) -> Progress:
         inner = (*path, node.name)
-        check = self.state.checks[inner]
+        check = self.state.checks[WHEN, inner]
         if self.state.cancelled and check.status in ("queued", "lost"):
             why = "cancelled before it started"
             self._done(path, node, state, None, Outcome(status="aborted", summary=why))
@@ -295,7 +310,7 @@ class Decision:
         inner = (*path, node.name)
         if node.when is not None and state.met is None:
             if not is_data(node.when):
-                check = self.state.checks.get(inner)
+                check = self.state.checks.get((WHEN, inner))
                 number = 1 if check is None else check.number + 1
                 self.record(EventKind.STEP_READY, inner, task=WHEN, number=number)
                 return 1

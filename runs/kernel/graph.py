@@ -6,85 +6,36 @@ A web process decides with this alone; the author's code behind a leaf is loaded
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
 from typing import Any, Final, Literal, cast
 
 from runs.kernel.jsonable import JSONValue, digest_hex
+from runs.kernel.leaf import AskShape, LeafShape
+from runs.kernel.loopshape import LoopShape, RetryRule, StallRule
+
+__all__ = [
+    "DEFAULT_CONCURRENCY",
+    "AskShape",
+    "GraphShape",
+    "LeafShape",
+    "Limits",
+    "LoopShape",
+    "NodeShape",
+    "PausePolicy",
+    "RetryRule",
+    "Shape",
+    "StallRule",
+    "graph_identity",
+    "leaf_count",
+    "shape_from_json",
+    "shape_identity",
+]
 
 DEFAULT_CONCURRENCY: Final = 4
 PausePolicy = Literal["continue", "stop"]
 Limits = int | Mapping[str, int] | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class AskShape:
-    """A question the kernel can put by itself; `input` is what the author gave, if anything."""
-
-    question: str
-    target: str | None = None
-    input: JSONValue = None
-    has_input: bool = False
-    per_attempt: bool = False
-    presentation: Mapping[str, JSONValue] = field(default_factory=dict)
-    routing: Mapping[str, JSONValue] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, JSONValue]:
-        wire: dict[str, JSONValue] = {"question": self.question}
-        if self.target is not None:
-            wire["target"] = self.target
-        if self.has_input:
-            wire["input"] = self.input
-        if self.per_attempt:
-            wire["perAttempt"] = True
-        if self.presentation:
-            wire["presentation"] = dict(self.presentation)
-        if self.routing:
-            wire["routing"] = dict(self.routing)
-        return wire
-
-    @classmethod
-    def from_json(cls, wire: Mapping[str, Any]) -> AskShape:
-        return cls(
-            question=wire["question"],
-            target=wire.get("target"),
-            input=wire.get("input"),
-            has_input="input" in wire,
-            per_attempt=bool(wire.get("perAttempt")),
-            presentation=wire.get("presentation", {}),
-            routing=wire.get("routing", {}),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class LeafShape:
-    """One step's job. `by_worker` is false only when the kernel needs no code to do it."""
-
-    kind: str
-    label: str
-    by_worker: bool = True
-    retry_safe: bool = False
-    timeout_ms: int | None = None
-    ask: AskShape | None = None
-    code: str = ""
-    extra: Mapping[str, JSONValue] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, JSONValue]:
-        wire: dict[str, JSONValue] = {"kind": self.kind, "label": self.label}
-        if not self.by_worker:
-            wire["byWorker"] = False
-        if self.retry_safe:
-            wire["retrySafe"] = True
-        if self.timeout_ms is not None:
-            wire["timeoutMs"] = self.timeout_ms
-        if self.ask is not None:
-            wire["ask"] = self.ask.to_json()
-        if self.code:
-            wire["code"] = self.code
-        if self.extra:
-            wire["extra"] = dict(self.extra)
-        return wire
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,7 +199,7 @@ class GraphShape:
         return wire
 
 
-Shape = LeafShape | GraphShape
+Shape = LeafShape | GraphShape | LoopShape
 
 
 def shape_from_json(wire: Mapping[str, Any]) -> Shape:
@@ -266,17 +217,14 @@ def shape_from_json(wire: Mapping[str, Any]) -> Shape:
             brief=wire.get("brief"),
             use_case=wire.get("useCase"),
         )
-    ask = wire.get("ask")
-    return LeafShape(
-        kind=wire["kind"],
-        label=wire["label"],
-        by_worker=wire.get("byWorker", True),
-        retry_safe=wire.get("retrySafe", False),
-        timeout_ms=wire.get("timeoutMs"),
-        ask=None if ask is None else AskShape.from_json(ask),
-        code=wire.get("code", ""),
-        extra=wire.get("extra", {}),
-    )
+    if "body" in wire:
+        review = wire.get("review")
+        return LoopShape.read(
+            wire,
+            body=shape_from_json(wire["body"]),
+            review=None if review is None else shape_from_json(review),
+        )
+    return LeafShape.from_json(wire)
 
 
 def graph_identity(graph: GraphShape) -> str:
@@ -303,21 +251,30 @@ def graph_identity(graph: GraphShape) -> str:
 
 
 def shape_identity(shape: Shape) -> str:
-    """The identity of a whole definition: its graphs at every depth, without the bodies."""
+    """The identity of a whole definition: its graphs and loops at every depth, without bodies."""
     match shape:
         case GraphShape():
             inner = {
                 node.name: shape_identity(node.job)
                 for node in shape.nodes
-                if isinstance(node.job, GraphShape)
+                if not isinstance(node.job, LeafShape)
             }
             return digest_hex({"graph": graph_identity(shape), "inner": cast("Any", inner)})
+        case LoopShape():
+            parts = {"body": shape_identity(shape.body)}
+            if shape.review is not None:
+                parts["review"] = shape_identity(shape.review)
+            return digest_hex({"loop": shape.rules(), "inner": cast("Any", parts)})
         case LeafShape():
             return digest_hex({"leaf": shape.kind, "label": shape.label})
 
 
 def leaf_count(shape: Shape) -> int:
-    """How many steps a person counts: the leaves at every depth."""
-    if isinstance(shape, LeafShape):
-        return 1
-    return sum(leaf_count(node.job) for node in shape.nodes)
+    """How many steps a person counts: the leaves at every depth, a loop's once."""
+    match shape:
+        case GraphShape():
+            return sum(leaf_count(node.job) for node in shape.nodes)
+        case LoopShape():
+            return leaf_count(shape.body) + (leaf_count(shape.review) if shape.review else 0)
+        case LeafShape():
+            return 1

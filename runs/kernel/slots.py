@@ -9,12 +9,15 @@ from typing import Any, Final, Literal
 from runs.kernel import callbacks, scopes
 from runs.kernel.callbacks import CallbackState
 from runs.kernel.events import Path
+from runs.kernel.loops import LoopState
 from runs.kernel.outcomes import Outcome
 from runs.kernel.scopes import Scope
 
 SlotStatus = Literal["queued", "running", "asking", "lost", "ended"]
 JOB: Final = "job"
 WHEN: Final = "when"
+# The start of a loop's review; from then on it is the job at the loop's path.
+REVIEW: Final = "review"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +41,9 @@ class RunState:
     """Everything a decision may look at.
 
     `queued` holds the number of every start that is due, by task and path: the slots and checks
-    in that status, kept beside them so that nobody has to look through all.
+    in that status, kept beside them so that nobody has to look through all. `checks` holds every
+    other task than a job, by the same key. `waits` holds the time (ms since the epoch) at which
+    what waits at a path may go on by itself.
     """
 
     run_id: str = ""
@@ -48,7 +53,9 @@ class RunState:
     shared: Mapping[str, Any] = field(default_factory=dict)
     scopes: Mapping[Path, Scope] = field(default_factory=dict)
     slots: Mapping[Path, Slot] = field(default_factory=dict)
-    checks: Mapping[Path, Slot] = field(default_factory=dict)
+    checks: Mapping[tuple[str, Path], Slot] = field(default_factory=dict)
+    loops: Mapping[Path, LoopState] = field(default_factory=dict)
+    waits: Mapping[Path, int] = field(default_factory=dict)
     queued: Mapping[tuple[str, Path], int] = field(default_factory=dict)
     callbacks: CallbackState = field(default_factory=callbacks.empty)
     resumed: frozenset[str] = frozenset()
@@ -69,8 +76,8 @@ def put(state: RunState, task: str, path: Path, slot: Slot) -> RunState:
         queued = {**queued, (task, path): slot.number}
     elif (task, path) in queued:
         queued = {key: number for key, number in queued.items() if key != (task, path)}
-    if task == WHEN:
-        return replace(state, checks={**state.checks, path: slot}, queued=queued)
+    if task != JOB:
+        return replace(state, checks={**state.checks, (task, path): slot}, queued=queued)
     return replace(state, slots={**state.slots, path: slot}, queued=queued)
 
 
@@ -79,9 +86,9 @@ def put_slot(state: RunState, path: Path, **changes: Any) -> RunState:
     return put(state, JOB, path, replace(state.slots.get(path, Slot()), **changes))
 
 
-def put_check(state: RunState, path: Path, **changes: Any) -> RunState:
-    """Change the check at a path."""
-    return put(state, WHEN, path, replace(state.checks[path], **changes))
+def put_check(state: RunState, task: str, path: Path, **changes: Any) -> RunState:
+    """Change the check of this task at a path."""
+    return put(state, task, path, replace(state.checks[task, path], **changes))
 
 
 def fresh_slot(state: RunState, path: Path) -> RunState:
@@ -100,10 +107,26 @@ def put_node(state: RunState, path: Path, name: str, **changes: Any) -> RunState
     return put_scope(state, path, scopes.with_node(state.scopes[path], name, **changes))
 
 
+def put_loop(state: RunState, path: Path, loop: LoopState) -> RunState:
+    """Set the state of a loop."""
+    return replace(state, loops={**state.loops, path: loop})
+
+
+def put_wait(state: RunState, path: Path, until: int | None) -> RunState:
+    """Let what stands at a path wait until this time, or no longer."""
+    if until is not None:
+        return replace(state, waits={**state.waits, path: until})
+    if path not in state.waits:
+        return state
+    return replace(state, waits={at: time for at, time in state.waits.items() if at != path})
+
+
 def wake(state: RunState, path: Path) -> RunState:
     """Work beneath a paused node makes it active again, and so on outwards."""
-    while len(path) > 2:
-        path, name = path[:-2], path[-2]
-        if state.scopes[path].nodes[name].status == "paused":
-            state = put_node(state, path, name, status="active", outcome=None)
+    for end in range(len(path) - 1, 1, -1):
+        at, name = path[: end - 1], path[end - 1]
+        scope = state.scopes.get(at)
+        node = None if scope is None else scope.nodes.get(name)
+        if node is not None and node.status == "paused":
+            state = put_node(state, at, name, status="active", outcome=None)
     return state

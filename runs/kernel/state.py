@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from runs.kernel import callbacks, scopes
+from runs.kernel import callbacks, loopfold, scopes
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind, Path
 from runs.kernel.outcomes import Outcome
 from runs.kernel.scopes import NodeState, NodeStatus, Scope
 from runs.kernel.slots import (
     JOB,
+    REVIEW,
     WHEN,
     RunState,
     Slot,
@@ -21,6 +22,7 @@ from runs.kernel.slots import (
     put_node,
     put_scope,
     put_slot,
+    put_wait,
     wake,
 )
 
@@ -68,7 +70,8 @@ def _run_start(state: RunState, event: Event) -> RunState:
 
 def _reopen(state: RunState, session: int) -> RunState:
     """A new session: what passed stays, what waits stays, the rest may run again (R228)."""
-    graphs = {path[:-1]: scope.invocation for path, scope in state.scopes.items()}
+    begun = {path[:-1]: scope.invocation for path, scope in state.scopes.items()}
+    begun |= {path[:-1]: loop.invocation for path, loop in state.loops.items()}
     for path, scope in state.scopes.items():
         nodes = dict(scope.nodes)
         for name, node in scope.nodes.items():
@@ -81,15 +84,17 @@ def _reopen(state: RunState, session: int) -> RunState:
             if slot is not None and slot.status in ("running", "lost"):
                 # Whether it did its work is still to be found out (design I5).
                 nodes[name] = replace(node, status="active", outcome=None)
-            elif slot is not None and graphs.get(inner) == slot.number:
+            elif slot is not None and begun.get(inner) == slot.number:
                 state = put_slot(state, inner, status="queued", outcome=None)
                 status: NodeStatus = "paused" if node.status == "paused" else "active"
                 nodes[name] = replace(node, status=status, outcome=None)
             else:
                 nodes[name] = replace(node, status="idle", outcome=None, met=None)
         state = put_scope(state, path, scopes.with_nodes(scope, nodes, ended=None))
+    state = loopfold.reopened(state)
     root = state.slots[()]
-    if not any(len(path) == 1 for path in state.scopes) and root.status in ("queued", "ended"):
+    composite = any(len(path) == 1 for path in (*state.scopes, *state.loops))
+    if not composite and root.status in ("queued", "ended"):
         state = fresh_slot(state, ())
     resumed = state.resumed | _answered(state)
     return replace(state, session=session, cancelled=False, held="", ended=None, resumed=resumed)
@@ -149,7 +154,7 @@ def _node_ended(
         return put_node(state, path, name, status="paused", outcome=outcome)
     inner = (*path, name)
     if node.status == "checking":
-        state = put_check(state, inner, status="ended")
+        state = put_check(state, WHEN, inner, status="ended")
     else:
         slot = state.slots.get(inner)
         # What was lost when its run was cancelled stays lost: a later session has to ask about it.
@@ -179,21 +184,31 @@ def _give_up_waiting(state: RunState, path: Path, rerun: frozenset[str]) -> RunS
     for at, slot in state.slots.items():
         if slot.status == "asking" and at[:depth] == path and at[depth] in rerun:
             state = put(state, JOB, at, Slot(number=slot.number, status="ended"))
+    for at in state.waits:
+        if at[:depth] == path and at[depth] in rerun:
+            state = put_wait(state, at, None)
     return state
 
 
 def _graph_end(state: RunState, event: Event) -> RunState:
     outcome = Outcome.from_json(event.fields["outcome"])
-    return put_scope(state, event.path, replace(state.scopes[event.path], ended=outcome))
+    state = put_scope(state, event.path, replace(state.scopes[event.path], ended=outcome))
+    outer = event.path[:-1]
+    if outcome.status == "paused":
+        return state
+    return loopfold.inner_ended(state, outer, outcome, event.ts)
 
 
 def _step_ready(state: RunState, event: Event) -> RunState:
     path, name = event.path[:-1], event.path[-1] if event.path else ""
-    if event.fields.get("task") == WHEN:
+    task = event.fields.get("task", JOB)
+    if task not in (JOB, REVIEW):
         check = Slot(number=int(event.fields["number"]))
-        state = wake(put(state, WHEN, event.path, check), path)
-        return put_node(state, path, name, status="checking")
-    state = wake(fresh_slot(state, event.path), path)
+        state = wake(put(state, task, event.path, check), event.path)
+        return put_node(state, path, name, status="checking") if task == WHEN else state
+    if task == REVIEW:
+        state = loopfold.review_begins(state, event.path, event.ts)
+    state = put_wait(wake(fresh_slot(state, event.path), event.path), event.path, None)
     scope = state.scopes.get(path)
     if scope is not None and name in scope.nodes:
         return put_node(state, path, name, status="active")
@@ -201,15 +216,18 @@ def _step_ready(state: RunState, event: Event) -> RunState:
 
 
 def _step_lost(state: RunState, event: Event) -> RunState:
-    if event.fields.get("task") == WHEN:
-        return put_check(state, event.path, status="lost")
+    task = event.fields.get("task", JOB)
+    if task != JOB:
+        return put_check(state, task, event.path, status="lost")
     return put_slot(state, event.path, status="lost")
 
 
 def _job_start(state: RunState, event: Event) -> RunState:
-    if event.fields.get("task") == WHEN:
-        return put_check(state, event.path, status="running", started_at=event.ts)
-    return put_slot(state, event.path, status="running", started_at=event.ts)
+    task = event.fields.get("task", JOB)
+    if task != JOB:
+        return put_check(state, task, event.path, status="running", started_at=event.ts)
+    state = put_slot(state, event.path, status="running", started_at=event.ts)
+    return loopfold.inner_began(state, event.path, event.ts)
 
 
 def _job_end(state: RunState, event: Event) -> RunState:
@@ -224,7 +242,9 @@ def _job_end(state: RunState, event: Event) -> RunState:
         return put_slot(
             state, event.path, status="asking", outcome=outcome, request_id=asked["requestId"]
         )
-    return put_slot(state, event.path, status="ended", outcome=outcome)
+    state = put_slot(state, event.path, status="ended", outcome=outcome)
+    raised = bool(event.fields.get("raised"))
+    return loopfold.inner_ended(state, event.path, outcome, event.ts, raised=raised)
 
 
 def _condition(state: RunState, event: Event) -> RunState:
@@ -237,7 +257,7 @@ def _condition(state: RunState, event: Event) -> RunState:
     if status not in ("idle", "checking"):
         return state
     if status == "checking":
-        state = put_check(state, event.path, status="ended")
+        state = put_check(state, WHEN, event.path, status="ended")
     result = event.fields["result"]
     met, reason = bool(result["met"]), str(result.get("reason", ""))
     return put_node(state, path, name, status="idle", met=met, reason=reason)
@@ -278,6 +298,7 @@ def _resumed(state: RunState, _event: Event) -> RunState:
             # A step that paused without a question runs again when somebody resumes the run.
             if scope.nodes[name].status == "paused" and slot is not None and slot.status == "ended":
                 state = put_node(state, path, name, status="idle", outcome=None)
+    state = loopfold.resumed(state)
     return replace(state, held="", resumed=state.resumed | _answered(state))
 
 
@@ -300,4 +321,5 @@ _HANDLERS: Final[Mapping[str, Callable[[RunState, Event], RunState]]] = {
     EventKind.CONDITION: _condition,
     EventKind.ROUTED: _routed,
     EventKind.WITHDRAWN: _withdrawn,
+    **loopfold.HANDLERS,
 }

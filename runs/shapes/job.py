@@ -9,9 +9,11 @@ from typing import Any
 from runs.kernel.conditions import Condition
 from runs.kernel.errors import DeclarationError, LoopError
 from runs.kernel.gate import CallbackRequest
-from runs.kernel.graph import GraphShape, LeafShape, Shape
+from runs.kernel.graph import GraphShape, LeafShape, LoopShape, Shape
 from runs.kernel.outcomes import Outcome, failing, passing
+from runs.kernel.places import NO_LOOPS, Loops, trail
 from runs.kernel.redact import redact
+from runs.kernel.slots import WHEN
 from runs.kernel.sources import code_digest
 
 
@@ -59,6 +61,22 @@ class Graph(Job):
         return ctx.run_graph(self)
 
 
+@dataclass(frozen=True, eq=False)
+class Loop(Job):
+    """A body in rounds; `checks` holds its conditions by the name of their check."""
+
+    shape: LoopShape
+    body: Job
+    review: Job | None = None
+    checks: Mapping[str, Condition] = field(default_factory=dict)
+    signal: Body | None = None
+    on_iteration: Body | None = None
+    on_complete: Body | None = None
+
+    def __call__(self, ctx: Any) -> Any:
+        return ctx.run_graph(self)
+
+
 def to_job(given: Any) -> Job:
     """A job as it is; a bare function `(ctx) -> Outcome` as a hand-written one."""
     if isinstance(given, Job):
@@ -72,28 +90,34 @@ def to_job(given: Any) -> Job:
     raise DeclarationError(f"{given!r} is no job: give a step, a shape or a function of ctx.")
 
 
-def job_at(job: Job, path: tuple[str, ...]) -> Job | None:
-    """The job whose slot stands at `path` (graph name, node name, ...)."""
-    while path:
-        if not isinstance(job, Graph) or len(path) < 2 or path[0] != job.shape.name:
-            return None
-        inner = job.jobs.get(path[1])
-        if inner is None:
-            return None
-        job, path = inner, path[2:]
-    return job
+def job_at(job: Job, path: tuple[str, ...], loops: Loops = NO_LOOPS) -> Job | None:
+    """The job whose slot stands at `path`; the state of the loops tells a body from a review."""
+    way = trail(job.shape, path, loops)
+    for step in way or ():
+        if isinstance(job, Graph) and step.node is not None:
+            job = job.jobs[step.node.name]
+        elif isinstance(job, Loop):
+            job = job.review if step.in_review and job.review is not None else job.body
+    return None if way is None else job
 
 
-def when_at(job: Job, path: tuple[str, ...]) -> Condition | None:
-    """The condition of the node at `path`."""
-    owner = job_at_graph(job, path[:-1])
-    return None if owner is None else owner.whens.get(path[-1])
+def loop_at(job: Job, path: tuple[str, ...], loops: Loops = NO_LOOPS) -> Loop | None:
+    """The loop whose rounds stand at `path` (which ends with the loop's own name)."""
+    found = job_at(job, path[:-1], loops)
+    return found if isinstance(found, Loop) and found.shape.name == path[-1] else None
 
 
-def job_at_graph(job: Job, path: tuple[str, ...]) -> Graph | None:
-    """The graph whose scope stands at `path` (which ends with the graph's own name)."""
-    found = job_at(job, path[:-1])
-    return found if isinstance(found, Graph) and found.shape.name == path[-1] else None
+def check_at(
+    job: Job, path: tuple[str, ...], task: str, loops: Loops = NO_LOOPS
+) -> Condition | None:
+    """The condition of this check: a node's `when`, or one of a loop's."""
+    if task != WHEN:
+        loop = loop_at(job, path, loops)
+        return None if loop is None else loop.checks.get(task)
+    owner = job_at(job, path[:-2], loops)
+    if not isinstance(owner, Graph) or owner.shape.name != path[-2]:
+        return None
+    return owner.whens.get(path[-1])
 
 
 def outcome_of(label: str, value: Any) -> Outcome:

@@ -7,7 +7,7 @@ from typing import Any
 
 from runs.kernel.conditions import labels_of
 from runs.kernel.errors import DeclarationError
-from runs.kernel.graph import LeafShape, NodeShape, Shape
+from runs.kernel.graph import LeafShape, LoopShape, NodeShape, Shape
 from runs.shapes.job import Job, Leaf
 
 Meta = dict[str, Any]
@@ -38,11 +38,33 @@ def _meta(shape: Shape) -> Meta | None:
             if shape.ask.target is not None:
                 meta["target"] = shape.ask.target
         return meta
+    if isinstance(shape, LoopShape):
+        return _loop_meta(shape)
     meta = {"kind": "dag", "name": shape.name}
     if shape.max_kickbacks is not None:
         limits = shape.max_kickbacks
         meta["maxKickbacks"] = limits if isinstance(limits, int) else dict(limits)
     meta["nodes"] = [_node_meta(node) for node in shape.nodes]
+    return meta
+
+
+def _loop_meta(shape: LoopShape) -> Meta:
+    """runs.md R188."""
+    meta: Meta = {"kind": "loop", "name": shape.name}
+    if shape.max is not None:
+        meta["max"] = shape.max
+    if shape.no_progress is not None:
+        meta["noProgress"] = shape.no_progress.window
+    meta["checkFirst"] = shape.check_first
+    for name, which in (("start", "start"), ("gate", "until"), ("stopOn", "stopOn")):
+        data = shape.condition(which)
+        meta[name] = [] if data is None else labels_of(data)
+    meta["review"] = shape.review is not None
+    if shape.max_review_restarts is not None:
+        meta["maxReviewRestarts"] = shape.max_review_restarts
+    meta["body"] = _meta(shape.body)
+    if shape.review is not None:
+        meta["reviewJob"] = _meta(shape.review)
     return meta
 
 
@@ -66,6 +88,8 @@ def render_plan(meta: Meta | Any | None, indent: str = "") -> list[str]:
         meta = job_meta(meta)
     if meta is None:
         return [f"{indent}(a hand-written job)"]
+    if meta["kind"] == "loop":
+        return [f"{indent}loop {meta['name']}{_bounds(meta)}", *_rounds(meta, indent + "  ")]
     if meta["kind"] != "dag":
         target = f", sends back to {meta['target']}" if "target" in meta else ""
         return [f"{indent}{meta['kind']} {meta['name']}{target}"]
@@ -73,6 +97,30 @@ def render_plan(meta: Meta | Any | None, indent: str = "") -> list[str]:
     for node in meta["nodes"]:
         lines.append(f"{indent}  {node['name']}{_traits(node)}")
         lines += render_plan(node["job"], indent + "    ")
+    return lines
+
+
+def _bounds(meta: Meta) -> str:
+    """What bounds a loop, in words."""
+    bounds = []
+    if "max" in meta:
+        bounds.append(f"at most {meta['max']} rounds")
+    if "maxReviewRestarts" in meta:
+        bounds.append(f"at most {meta['maxReviewRestarts']} rejections")
+    if "noProgress" in meta:
+        bounds.append(f"stalls after {meta['noProgress']} flat rounds")
+    for key, words in (("start", "starts when"), ("gate", "until"), ("stopOn", "stops on")):
+        if meta[key]:
+            bounds.append(f"{words} {' and '.join(meta[key])}")
+    if meta["checkFirst"]:
+        bounds.append("checks first")
+    return f" ({'; '.join(bounds)})" if bounds else ""
+
+
+def _rounds(meta: Meta, indent: str) -> list[str]:
+    lines = render_plan(meta["body"], indent)
+    if meta["review"]:
+        lines += [f"{indent}reviewed by", *render_plan(meta.get("reviewJob"), indent + "  ")]
     return lines
 
 
@@ -108,7 +156,9 @@ def assert_graph(job_or_meta: Any, shape: Mapping[str, Any]) -> None:
     if meta is None:
         raise DeclarationError("assert_graph() needs a job that declares its shape.")
     for key, expected in shape.items():
-        if key == "nodes":
+        if key == "body":
+            _assert_inner("body", meta.get("body"), expected)
+        elif key == "nodes":
             exact = bool(shape.get("exact_nodes"))
             _assert_nodes(meta.get("nodes", []), expected, exact=exact)
         elif key != "exact_nodes":
@@ -136,13 +186,17 @@ def _assert_field(at: str, key: str, expected: Any, node: Meta) -> None:
         case "kind":
             _equal(f"{at}.kind", expected, (node["job"] or {}).get("kind"))
         case "body" | "job":
-            try:
-                assert_graph(node["job"] or {}, expected)
-            except AssertionError as difference:
-                raise AssertionError(f"{at}.{difference}") from None
+            _assert_inner(at, node["job"], expected)
         case _:
             camel = {"accepts_kickback_to": "acceptsKickbackTo", "timeout_ms": "timeoutMs"}
             _equal(f"{at}.{key}", expected, node.get(camel.get(key, key)))
+
+
+def _assert_inner(at: str, meta: Meta | None, expected: Mapping[str, Any]) -> None:
+    try:
+        assert_graph(meta or {}, expected)
+    except AssertionError as difference:
+        raise AssertionError(f"{at}.{difference}") from None
 
 
 def _equal(at: str, expected: Any, actual: Any) -> None:

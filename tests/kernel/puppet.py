@@ -58,7 +58,7 @@ class Puppet:
 
     def _check_slots(self) -> None:
         for path, scope in self.state.scopes.items():
-            graph = shape_at(self.shape, path[:-1])
+            graph = shape_at(self.shape, path[:-1], self.state.loops)
             assert isinstance(graph, GraphShape)
             working = [n for n in scope.nodes.values() if n.status in ("active", "checking")]
             assert scope.ended is not None or len(working) <= graph.slots

@@ -1,0 +1,194 @@
+"""How the events of loops fold into the state of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from runs.kernel import loops, scopes
+from runs.kernel.conditions import ConditionResult
+from runs.kernel.events import Event, EventKind, Path
+from runs.kernel.loop_events import AFTER, CHECKS, COMPLETE
+from runs.kernel.loops import Evidence, LoopState, Span
+from runs.kernel.outcomes import Outcome
+from runs.kernel.scopes import NodeState
+from runs.kernel.slots import (
+    RunState,
+    Slot,
+    fresh_slot,
+    put_check,
+    put_loop,
+    put_scope,
+    put_slot,
+    put_wait,
+    wake,
+)
+
+
+def inner_began(state: RunState, path: Path, at: int) -> RunState:
+    """The body or the review of the loop at `path` was given to a worker."""
+    loop = state.loops.get(path)
+    if loop is None or loop.phase not in ("body", "review"):
+        return state
+    return put_loop(state, path, _timed(loop, began=at))
+
+
+def inner_ended(
+    state: RunState, path: Path, outcome: Outcome, at: int, *, raised: bool = False
+) -> RunState:
+    """What stands in the loop at `path` (its body or its review) came to its end."""
+    loop = state.loops.get(path)
+    if loop is None or not loop.is_open or loop.phase not in ("body", "review"):
+        return state
+    if state.slots[path].status == "queued":
+        state = put_slot(state, path, status="ended", outcome=outcome)
+    loop = _timed(loop, ended=at)
+    if loop.phase == "body":
+        return put_loop(state, path, loops.body_ended(loop, outcome, raised=raised))
+    return put_loop(state, path, replace(loop, review=outcome, raised=raised))
+
+
+def _timed(loop: LoopState, **times: int) -> LoopState:
+    if loop.phase == "body":
+        return replace(loop, body_span=replace(loop.body_span, **times))
+    return replace(loop, review_span=replace(loop.review_span, **times))
+
+
+def review_begins(state: RunState, path: Path, at: int) -> RunState:
+    """The body's work is done for this round; its review takes the place."""
+    loop = replace(state.loops[path], phase="review", review=None, raised=False)
+    return put_loop(state, path, replace(loop, review_span=Span(due=at)))
+
+
+def reopened(state: RunState) -> RunState:
+    """A new session runs loops from their first round, but for one that waits (R228, R250)."""
+    waiting = [at for at, slot in state.slots.items() if slot.status in ("asking", "lost")]
+    for path, loop in state.loops.items():
+        waits = any(at[: len(path)] == path for at in waiting)
+        left = loop.ended is None or loop.ended.status in ("paused", "aborted")
+        if waits and left:
+            state = put_loop(state, path, replace(loop, ended=None))
+        else:
+            state = put_loop(state, path, replace(loop, anew=True))
+            state = put_wait(state, path, None)
+    return state
+
+
+def resumed(state: RunState) -> RunState:
+    """A body or review that paused without a question runs again when somebody resumes."""
+    for path, loop in state.loops.items():
+        now = loop.review if loop.phase == "review" else loop.body
+        slot = state.slots.get(path)
+        if not loop.is_open or now is None or now.status != "paused" or slot is None:
+            continue
+        if slot.status == "ended":
+            state = put_loop(state, path, _unended(loop))
+            state = wake(fresh_slot(state, path), path)
+    return state
+
+
+def _unended(loop: LoopState) -> LoopState:
+    return replace(loop, review=None) if loop.phase == "review" else replace(loop, body=None)
+
+
+def _start(state: RunState, event: Event) -> RunState:
+    before = state.loops.get(event.path)
+    number = state.slots.get(event.path[:-1], Slot()).number
+    opened = loops.opened(before, invocation=number, at=event.ts)
+    return put_loop(state, event.path, opened)
+
+
+def _iteration(state: RunState, event: Event) -> RunState:
+    path, loop = event.path, state.loops[event.path]
+    state = put_loop(state, path, loops.next_round(loop, int(event.fields["iteration"]), event.ts))
+    state = put_wait(wake(fresh_slot(state, path), path), path, None)
+    return _adopted(state, path) if loop.adopts else state
+
+
+def _adopted(state: RunState, path: Path) -> RunState:
+    """What the graphs of the body had finished counts once more, in this round alone (R229)."""
+    number = state.slots[path].number
+    for at, scope in state.scopes.items():
+        if at[:-1] == path:
+            nodes = {name: _kept(node) for name, node in scope.nodes.items()}
+            kept = scopes.with_nodes(scope, nodes, ended=None, invocation=number)
+            state = put_scope(state, at, kept)
+    return state
+
+
+def _kept(node: NodeState) -> NodeState:
+    done = node.settled
+    if done is not None and done.passed and not done.skipped:
+        return node
+    return replace(node, status="idle", outcome=None, met=None)
+
+
+def _condition(state: RunState, event: Event) -> RunState:
+    loop = state.loops.get(event.path)
+    if loop is None:
+        return state
+    which = str(event.fields["which"])
+    state = _check_over(state, which, event.path)
+    if error := event.fields.get("error"):
+        return put_loop(state, event.path, replace(loop, error=error))
+    result = ConditionResult.from_json(event.fields["result"])
+    return put_loop(state, event.path, loops.checked(loop, which, result))
+
+
+def _progress(state: RunState, event: Event) -> RunState:
+    loop = state.loops.get(event.path)
+    if loop is None:
+        return state
+    state = _check_over(state, AFTER, event.path)
+    if error := event.fields.get("error"):
+        return put_loop(state, event.path, replace(loop, error=error))
+    seen = Evidence(workspace=event.fields.get("workspace"), signal=event.fields.get("signal"))
+    return put_loop(state, event.path, replace(loop, looked=True, seen=seen))
+
+
+def _check_over(state: RunState, task: str, path: Path) -> RunState:
+    if (task, path) in state.checks:
+        return put_check(state, task, path, status="ended")
+    return state
+
+
+def _review(state: RunState, event: Event) -> RunState:
+    outcome = Outcome.from_json(event.fields["outcome"])
+    return put_loop(state, event.path, loops.reviewed(state.loops[event.path], outcome))
+
+
+def _wait(state: RunState, event: Event) -> RunState:
+    return put_wait(state, event.path, int(event.fields["resumeAt"]))
+
+
+def _complete(state: RunState, event: Event) -> RunState:
+    return _check_over(state, COMPLETE, event.path)
+
+
+def _end(state: RunState, event: Event) -> RunState:
+    path, outcome = event.path, Outcome.from_json(event.fields["outcome"])
+    loop = replace(state.loops[path], ended=outcome)
+    state = put_wait(put_loop(state, path, loop), path, None)
+    if outcome.status == "paused":
+        return state
+    slot = state.slots.get(path)
+    if slot is not None and slot.status == "queued":
+        state = put_slot(state, path, status="ended", outcome=outcome)
+    for task in (*CHECKS, AFTER):
+        check = state.checks.get((task, path))
+        if check is not None and check.status != "ended":
+            state = put_check(state, task, path, status="ended")
+    return inner_ended(state, path[:-1], outcome, event.ts)
+
+
+HANDLERS: Final[Mapping[str, Callable[[RunState, Event], RunState]]] = {
+    EventKind.LOOP_START: _start,
+    EventKind.LOOP_ITERATION: _iteration,
+    EventKind.LOOP_CONDITION: _condition,
+    EventKind.LOOP_PROGRESS: _progress,
+    EventKind.LOOP_REVIEW: _review,
+    EventKind.LOOP_WAIT: _wait,
+    EventKind.LOOP_COMPLETE: _complete,
+    EventKind.LOOP_END: _end,
+}
