@@ -13,6 +13,7 @@ from gates import details, queries, subject
 from gates.details import GateDetail
 from gates.forms import AnswerForm
 from gates.models import Request
+from gates.open_findings import open_findings
 from gates.principals import Principal
 from runs import words
 from runs.access import may_operate, visible_runs
@@ -48,6 +49,7 @@ class GatePage:
     summary: list[subject.Fact] = field(default_factory=list)
     evidence: list[subject.FileFact] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
+    findings_seen: bool = False
     quorum: str = ""
     expires_words: str = ""
     # Empty where the reader may see the question and not its run.
@@ -233,6 +235,7 @@ def gate_page(who: Principal, pk: Any, form: AnswerForm | None = None) -> GatePa
         run_url=run_url,
         summary=subject.summary_of(row, files),
         evidence=list(files.values()),
+        findings=open_findings(row) if row.is_open or detail.mode == "kept" else [],
         expires_words=_expires(row),
     )
 

@@ -14,6 +14,7 @@ urlpatterns = [
     path("gates/<uuid:pk>/force-release/", views.force_release, name="force-release"),
     path("gates/<uuid:pk>/withdraw/", views.withdraw, name="withdraw"),
     path("runs/<uuid:run>/steps/<int:position>/question/", views.of_step, name="of-step"),
+    path("runs/<uuid:run>/questions/<str:digest>/", views.of_digest, name="of-digest"),
     path("teams/", people_views.team_list, name="team-list"),
     path("teams/<int:pk>/", people_views.team, name="team"),
     path("settings/", people_views.settings, name="settings"),

@@ -15,7 +15,9 @@ from django.views.decorators.http import require_GET, require_POST
 
 from gates import access, inbox_page, pages, services
 from gates.errors import AlreadyAnswered, AnswerRefused, Expired, GateError, ReasonMissing
-from gates.forms import AnswerForm
+from gates.forms import VERDICT, AnswerForm
+from gates.models import Request
+from gates.open_findings import open_findings
 from gates.pages import GatePage
 from gates.rows import rows_for
 from runs.kernel.jsonable import JsonValueError
@@ -150,6 +152,8 @@ def answer(request: HttpRequest, pk: UUID) -> HttpResponse:
     who = caller(request)
     row = access.find(who, pk)
     form = pages.empty_form(row, request.POST)
+    if form.is_valid() and not _has_seen_findings(request, row, form):
+        form.add_error(None, "Tick that you have seen the open findings, or refuse.")
     if not form.is_valid():
         return _again(request, pk, form)
     try:
@@ -172,8 +176,16 @@ def answer(request: HttpRequest, pk: UUID) -> HttpResponse:
     return after(request, pk, just_now=True)
 
 
+def _has_seen_findings(request: HttpRequest, row: Request, form: AnswerForm) -> bool:
+    """A yes to work that passed with open findings says that they were read (design D22)."""
+    if request.POST.get("seen_findings") == "on":
+        return True
+    return (form.is_approval and not form.response()[VERDICT]) or not open_findings(row)
+
+
 def _again(request: HttpRequest, pk: UUID, form: AnswerForm) -> HttpResponse:
     page = pages.gate_page(caller(request), pk, form)
+    page.findings_seen = request.POST.get("seen_findings") == "on"
     if page.mode != "answer":
         page = pages.gate_page(caller(request), pk)
         page.typed_note = _typed_note(request)
@@ -187,14 +199,21 @@ def _again(request: HttpRequest, pk: UUID, form: AnswerForm) -> HttpResponse:
 def of_step(request: HttpRequest, run: UUID, position: int) -> HttpResponse:
     """Find the newest question of a step, wherever the page got its address from."""
     step = Step.objects.filter(run=run, position=position).first()
-    found = (
-        None
-        if step is None
-        else access.visible_requests(caller(request))
-        .filter(run=run, step_path=step.path)
-        .order_by("-asked_seq")
-        .first()
-    )
+    if step is None:
+        raise access.NotVisible("There is no such step here.")
+    return _newest(request, run=run, step_path=step.path)
+
+
+@login_required
+@require_GET
+def of_digest(request: HttpRequest, run: UUID, digest: str) -> HttpResponse:
+    """Find a question of a run by its digest, as its record names it."""
+    return _newest(request, run=run, digest=digest[:64])
+
+
+def _newest(request: HttpRequest, **wanted: Any) -> HttpResponse:
+    seen = access.visible_requests(caller(request)).filter(**wanted)
+    found = seen.order_by("-asked_seq").first()
     if found is None:
-        raise access.NotVisible("This step has no question here.")
+        raise access.NotVisible("There is no such question here.")
     return redirect(found)

@@ -105,6 +105,18 @@ def size(count: int) -> str:
     return f"{value:.1f} GB"
 
 
+def finding(facts: Any) -> str:
+    """One finding of a review: how bad, what, who says so, and why it was left."""
+    if not isinstance(facts, Mapping):
+        return visible(str(facts))[:1_000]
+    told = f"{facts.get('severity') or 'block'}: {facts.get('evidence') or ''}"
+    if facts.get("reviewer"):
+        told += f" ({facts['reviewer']})"
+    if facts.get("judgeReason"):
+        told += f". The judge: {facts['judgeReason']}"
+    return visible(told)[:1_000]
+
+
 def kind_group(event: Event) -> str:
     """Which filter chip of the feed shows the event."""
     if event.kind in _GATES:

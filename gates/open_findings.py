@@ -1,0 +1,46 @@
+"""What the work behind a question passed with: findings that a judge let stand (design D22)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from gates.models import Request
+from runs import words
+from runs.models import Step
+from runs.plaintext import visible
+
+MAX_SHOWN: Final = 50
+
+
+def open_findings(row: Request) -> list[str]:
+    """The findings left open by the steps that the question's step needs, in words."""
+    if not row.step_path:
+        return []
+    beside = Step.objects.filter(run=row.run_id, parent=row.step_path[:-1])
+    # Most runs have none, and outcomes may be long.
+    marked = {step.name: step for step in beside.filter(outcome__contains='"openFindings"')}
+    if not marked:
+        return []
+    needs = dict(beside.values_list("name", "needs"))
+    behind = _behind(row.step_path[-1], needs)
+    found = [
+        f"{visible(step.name)}, {words.finding(finding)}"
+        for step in sorted(marked.values(), key=lambda one: one.position)
+        if step.name in behind
+        for finding in (step.outcome or {}).get("openFindings") or ()
+    ]
+    left = len(found) - MAX_SHOWN
+    return found[:MAX_SHOWN] + ([f"and {left} more, in the record of the run"] if left > 0 else [])
+
+
+def _behind(name: str, needs: Mapping[str, list[str]]) -> set[str]:
+    """Everything that has to be done before the step, near or far."""
+    found: set[str] = set()
+    left = list(needs.get(name, ()))
+    while left:
+        one = left.pop()
+        if one not in found:
+            found.add(one)
+            left.extend(needs.get(one, ()))
+    return found

@@ -1,0 +1,83 @@
+"""Work that passed with open findings: whoever says yes to it has read them (design D22)."""
+
+from __future__ import annotations
+
+import pytest
+
+from gates import services
+from gates.models import Request
+from runs import dag, fn_job
+from runs.models import Step
+from tests import factories
+from tests.pages import client_of, page_of
+
+pytestmark = pytest.mark.django_db
+
+
+def asked_after(findings: list[dict[str, str]]) -> Request:
+    """A question behind `review`, which left these findings open, and beside `other`."""
+    job = dag(
+        "flow",
+        {
+            "build": fn_job("build", str),
+            "review": {"job": fn_job("review", str), "needs": ["build"]},
+            "other": fn_job("other", str),
+            "approve": factories.release_job().jobs["approve"],
+        },
+    )
+    row = factories.pending_gate(factories.make_run(job))
+    steps = Step.objects.filter(run=row.run_id)
+    outcome = {"status": "pass", "openFindings": findings}
+    steps.filter(name__in=["review", "other"]).update(outcome=outcome, status="passed")
+    approve = steps.get(name="approve")
+    approve.needs = ["review"]
+    approve.save(update_fields=["needs"])
+    services.claim(row.pk, principal=factories.ada())
+    return row
+
+
+def answer(row: Request, verdict: str, **more: str) -> object:
+    sent = {"f-approved": verdict, "digest": row.digest, **more}
+    return client_of(factories.ada()).post(f"/gates/{row.pk}/answer/", sent)
+
+
+FOUND = {"evidence": "No test for <b>zero</b>.", "severity": "should-fix", "reviewer": "ines"}
+
+
+def test_open_findings_of_what_it_needs_stand_above_the_buttons() -> None:
+    row = asked_after([FOUND])
+
+    page = page_of(client_of(factories.ada()).get(row.get_absolute_url()))
+
+    (box,) = page.all(class_="findings")
+    assert "review, should-fix: No test for <b>zero</b>. (ines)" in box.text
+    assert box.text.count("should-fix") == 1
+
+
+def test_a_yes_without_the_tick_is_refused_and_keeps_the_note() -> None:
+    row = asked_after([FOUND])
+
+    refused = answer(row, "true", **{"f-note": "Fine by me"})
+
+    assert refused.status_code == 422  # type: ignore[attr-defined]  # an answer of the client
+    page = page_of(refused)
+    assert "seen the open findings" in page.one(role="alert").text
+    assert page.one("textarea", name="f-note").text == "Fine by me"
+    assert not row.responses.exists()
+
+
+@pytest.mark.parametrize(("verdict", "more"), [("true", {"seen_findings": "on"}), ("false", {})])
+def test_a_yes_with_the_tick_counts_and_a_no_needs_none(verdict: str, more: dict[str, str]) -> None:
+    row = asked_after([FOUND])
+
+    answer(row, verdict, **more)
+
+    assert row.responses.get().response == {"approved": verdict == "true"}
+
+
+def test_without_findings_nothing_is_asked() -> None:
+    row = asked_after([])
+
+    answer(row, "true")
+
+    assert row.responses.exists()
