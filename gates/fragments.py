@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.template.loader import render_to_string
+from django.utils import timezone
 
 from gates import queries
 from gates.inbox_page import count_text
@@ -21,6 +23,8 @@ from runs.principals import Principal
 WATCHED: Final = 100
 # More changes than this at once are rows only; whoever has one of them open reads the page anew.
 TOLD: Final = 10
+# A change is dated when its turn begins and is seen when that turn commits.
+LATE: Final = timedelta(seconds=10)
 
 
 class SignedOut(Exception):
@@ -43,6 +47,8 @@ class InboxNews:
         self._user_pk = user_pk
         self._since = datetime.fromtimestamp(since, UTC) if since else None
         self._known: dict[UUID, Seen] | None = None
+        self._looked = timezone.now()
+        self._told: dict[UUID, str] = {}
         self._newest: datetime | None = None
         self._counts: dict[str, int] = {}
 
@@ -66,6 +72,7 @@ class InboxNews:
         open_here = queries.open_for(who, WATCHED)
         elsewhere = queries.open_elsewhere(who, WATCHED)
         shown = {row.pk: _seen(row) for row in [*elsewhere, *open_here]}
+        watched = self._watched(who)
         known, self._known = self._known, shown
         newest, self._newest = self._newest, max((one.at for one in shown.values()), default=None)
         if known is None:
@@ -78,16 +85,33 @@ class InboxNews:
             for row in open_here
             if row.pk not in known and (is_whole or newest is None or row.created_at > newest)
         ]
-        changed = [pk for pk in known.keys() | shown.keys() if _mark(known, pk) != _mark(shown, pk)]
-        return "".join(out + self._changed(who, changed, known))
+        changed = {pk for pk in known.keys() | shown.keys() if _mark(known, pk) != _mark(shown, pk)}
+        watched -= known.keys() | shown.keys()
+        return "".join(out + self._changed(who, changed | watched, known.keys() | watched))
 
-    def _changed(self, who: Principal, keys: list[UUID], known: dict[UUID, Seen]) -> list[str]:
+    def _watched(self, who: Principal) -> set[UUID]:
+        """What changed since the last look of everything this person may see, and was not told.
+
+        A page of a question may be open before somebody who cannot answer it.
+        """
+        rows = queries.changed_since(who, self._looked - LATE, WATCHED)
+        told, self._told = self._told, {row.pk: _seen(row).mark for row in rows}
+        self._looked = max([self._looked, *(row.changed_at for row in rows)])
+        return {
+            row.pk
+            for row in rows
+            if told.get(row.pk) != self._told[row.pk] and row.changed_at != row.created_at
+        }
+
+    def _changed(self, who: Principal, keys: set[UUID], known: Set[UUID]) -> list[str]:
         """Rows that were claimed, released or answered, and what their open pages should say."""
         found = list(Request.objects.select_related("run").filter(pk__in=keys)) if keys else []
         out = []
         for request, row in zip(found, rows_for(who, found), strict=True):
             html = render_to_string("gates/_row.html", {"row": row})
             out.append(_partial(f"#row-{row.id}", "outerHTML", html))
+            chip = render_to_string("gates/_claim_chip.html", {"row": row})
+            out.append(_partial(f"#queue-{row.id} > .claim", "outerHTML", chip))
             if len(found) > TOLD or row.id not in known:
                 continue
             events = timeline(request)

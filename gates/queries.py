@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -84,6 +84,13 @@ def open_elsewhere(principal: Principal, limit: int = PAGE) -> list[Request]:
         parts = _parts(principal, tab, audiences)
         found |= {row.pk: row for row in page_of(parts, URGENT_FIRST, None, limit, _HEAVY).rows}
     return list(found.values())
+
+
+def changed_since(principal: Principal, since: datetime, limit: int = PAGE) -> list[Request]:
+    """What changed, newest first, of all this person may see: theirs to answer or only to watch."""
+    visible = access.visible_requests(principal).filter(changed_at__gte=since)
+    parts = [visible.filter(status=status) for status in Request.Status.values]
+    return page_of(parts, NEWEST_FIRST, None, limit, _HEAVY).rows
 
 
 def team_queue(
