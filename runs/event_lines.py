@@ -15,6 +15,8 @@ from runs.plaintext import first_line, visible
 Facts = Mapping[str, Any]
 
 MAX_TEXT: Final = 400
+# What a step said stands whole under the step.
+MAX_LINE: Final = 200
 _WORDS: Final[Mapping[str, str]] = {
     EventKind.RUN_START: "run started",
     EventKind.RUN_CANCEL: "cancel asked",
@@ -170,7 +172,14 @@ def _node(facts: Facts, actor: str) -> str:
 def _summary(facts: Facts, actor: str = "") -> str:
     summary = str(facts["outcome"].get("summary") or "")
     asked = summary.removeprefix("waiting for a person: ")
-    return first_line(asked, MAX_TEXT)
+    return first_line(asked, MAX_LINE)
+
+
+def _condition(facts: Facts, actor: str) -> str:
+    """How it turned out and, of what it looked at, the first line."""
+    result = facts["result"]
+    met = "met" if result["met"] else "not met"
+    return _with(f"{facts['label']} {met}", first_line(str(result.get("reason") or ""), MAX_LINE))
 
 
 def _submitted(facts: Facts, actor: str) -> str:
@@ -193,6 +202,7 @@ _TOLD: Final[Mapping[str, Callable[[Facts, str], str]]] = {
     EventKind.JOB_END: _summary,
     EventKind.GRAPH_END: _summary,
     EventKind.RUN_END: _summary,
+    EventKind.CONDITION: _condition,
     EventKind.REQUESTED: lambda facts, actor: first_line(str(facts["request"]["decisionText"])),
     EventKind.SUBMITTED: _submitted,
     EventKind.REJECTED: _rejected,

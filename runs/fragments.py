@@ -70,6 +70,7 @@ def _facts(run: Run, waiting: int) -> dict[str, Any]:
         "title": words.title(run),
         "version": (run.definition_id or "")[:8],
         "status": run.status,
+        "is_stream": run.kind == Run.Kind.EXTERNAL,
         "status_word": word,
         "started_by": visible(actor_label(run.started_by)),
         "created_at": run.created_at,

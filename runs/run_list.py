@@ -115,7 +115,9 @@ def _questions(runs: Iterable[Run]) -> Mapping[Any, list[str]]:
     found: dict[Any, list[str]] = defaultdict(list)
     keys = [run.pk for run in runs]
     if keys:
-        for step in Step.objects.filter(run__in=keys, status=Step.Status.WAITING):
+        waiting = Step.objects.filter(run__in=keys, status=Step.Status.WAITING)
+        # What holds others waits with the step in it that asks.
+        for step in waiting.exclude(kind__in=step_views.SCOPES).exclude(request_id=""):
             found[step.run_id].append(question_of(step))
     return found
 

@@ -11,11 +11,15 @@ from uuid import UUID
 
 from django.urls import reverse
 
-from runs import words
+from runs import folding, words
 from runs.models import Artifact, Run, Step
 from runs.plaintext import first_line, visible
 
 _WAITING: Final = "waiting for a person: "
+SUMMARY: Final = 400
+OPEN_SHOWN: Final = 20
+# Kinds of steps that hold others; what they would say is said by the steps in them.
+SCOPES: Final = ("graph", "loop")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +124,7 @@ def _step_view(
     waits = step.status == Step.Status.WAITING and not run.is_final
     is_kept = step.status == Step.Status.WAITING and run.is_final
     skipped = step.status == Step.Status.SKIPPED
+    is_scope = step.kind in SCOPES or path in scopes
     return StepView(
         path_id=ids[path],
         name=visible(step.name),
@@ -137,9 +142,9 @@ def _step_view(
         summary="" if waits or is_kept or skipped else _summary(step),
         output_text=visible(_output(step)),
         is_kept=is_kept,
-        open=waits or step.status == Step.Status.FAILED,
-        is_scope=step.kind == "graph" or path in scopes,
-        request_url=request_url(run, step),
+        open=not is_scope and (waits or step.status == Step.Status.FAILED),
+        is_scope=is_scope,
+        request_url="" if is_scope else request_url(run, step),
         question=question_of(step) if waits else "",
         skipped_reason=visible(step.summary.removeprefix("skipped: ")) if skipped else "",
         sent_back_to=ids.get(target, ""),
@@ -150,8 +155,11 @@ def _step_view(
 
 
 def _summary(step: Step) -> str:
-    """What the step said; an approval repeats its question, which may hold Markdown."""
-    return first_line(step.summary) if step.kind == "approval" else visible(step.summary)
+    """What the step said in short; an approval repeats its question, which may hold Markdown."""
+    is_short = len(step.summary) <= SUMMARY and "\n" not in step.summary.strip()
+    if is_short and step.kind != "approval":
+        return visible(step.summary)
+    return first_line(step.summary, SUMMARY)
 
 
 def _note(step: Step) -> str:
@@ -170,7 +178,7 @@ def failures_of(runs: Sequence[Run]) -> dict[UUID, str]:
     told = {run.pk: first_line(str((run.outcome or {}).get("summary") or "")) for run in runs}
     over = (Step.Status.FAILED, Step.Status.EXHAUSTED)
     steps = Step.objects.filter(run__in=told, status__in=over, ended_at__isnull=False)
-    for step in steps.exclude(kind="graph").exclude(summary="").order_by("-ended_at"):
+    for step in steps.exclude(kind__in=SCOPES).exclude(summary="").order_by("-ended_at"):
         told[step.run_id] = f"{visible(step.name)}: {first_line(step.summary)}"
     return told
 
@@ -192,14 +200,28 @@ def _output(step: Step) -> str:
         return data
     if isinstance(data, Mapping) and isinstance(data.get("output"), str):
         return str(data["output"])
-    return "\n\n".join(text for text in found if text != step.summary)
+    shown = "\n\n".join(text for text in found if text != step.summary)
+    is_long = len(step.summary) > SUMMARY or "\n" in step.summary.strip()
+    return step.summary if is_long and not shown and step.kind != "approval" else shown
 
 
 def waiting_of(run: Run) -> list[dict[str, Any]]:
-    """The questions the run waits for, oldest first."""
+    """The questions the run waits for, oldest first; those of a stream as its record has them."""
     if run.is_final:
         return []
+    if run.kind == Run.Kind.EXTERNAL:
+        held = folding.state_at(run.pk, run.last_seq).callbacks.requests.values()
+        asked = [one.request for one in held if one.is_live]
+        return [
+            {
+                "text": first_line(request.decision_text, 200) or "A question waits.",
+                "url": reverse("gates:of-digest", args=[run.pk, request.digest]),
+                "since": None,
+            }
+            for request in asked[:OPEN_SHOWN]
+        ]
     steps = run.steps.filter(status=Step.Status.WAITING).exclude(request_id="")
+    steps = steps.exclude(kind__in=SCOPES)
     return [
         {
             "text": question_of(step),

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from gates import services
-from runs import artifacts, event_lines, queries, registry, run_graph, step_views
+from runs import artifacts, catalogue, event_lines, fn_job, queries, registry, run_graph, step_views
 from runs.kernel.events import Event
 from runs.models import Artifact, Run
 from tests import factories, flows
@@ -221,3 +221,34 @@ def test_a_finished_run_says_what_failed() -> None:
     assert page.by_id("run-status").get("data-status") == "failed"
     assert "a: " in page.by_id("run-status").text
     assert "the disk is full" in page.by_id("run-status").text
+
+
+def test_thirty_workflows_take_as_many_statements_as_one() -> None:
+    def offered(numbers: range) -> None:
+        for number in numbers:
+            name = flows.offer(fn_job("f", str), name=f"flow-{number:02d}", title=f"Flow {number}")
+            for _ in range(4):
+                factories.make_run(workflow=name)
+
+    client = client_of(factories.person("root", perms=["runs.view_run"]))
+    offered(range(1))
+    statements(client, "/workflows/")
+    few = statements(client, "/workflows/")
+    offered(range(1, 30))
+
+    assert statements(client, "/workflows/") == few
+    page = page_of(client.get("/workflows/"))
+    for number in range(30):
+        last = page.by_id(f"workflow-flow-{number:02d}").text
+        assert last.count("waits for a person") == catalogue.LAST_SHOWN
+
+
+def test_the_questions_of_a_stream_stand_on_its_run_and_lead_to_themselves() -> None:
+    row = factories.external_request(text="Ship **it**?")
+    client = client_of(factories.person("root", perms=["runs.view_run", "gates.view_request"]))
+
+    page = page_of(client.get(row.run.get_absolute_url()))
+
+    (link,) = [one for one in page.all("a") if one.text == "Ship it?"]
+    assert client.get(link.attributes["href"])["Location"] == row.get_absolute_url()
+    assert client_of(factories.cyd()).get(link.attributes["href"]).status_code == 404
