@@ -26,6 +26,7 @@ _markdown: Final = MarkdownIt("commonmark", {"html": False, "linkify": False}).e
     ["table", "strikethrough"]
 )
 # A question's headings stand below the page's own.
+_SIDES: Final = {"text-align:right": "at-end", "text-align:center": "at-middle"}
 _LOWER: Final = {"h1": "h3", "h2": "h4", "h3": "h5", "h4": "h6", "h5": "h6", "h6": "h6"}
 
 
@@ -38,6 +39,9 @@ def to_html(text: str) -> str:
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = _LOWER[token.tag]
+        if token.type in ("th_open", "td_open"):
+            # No page has inline styles, so a column's side is a class.
+            token.attrs = {"class": _SIDES.get(str(token.attrGet("style")), "")}
         for inner in token.children or ():
             if inner.type == "image":
                 # Nothing is loaded from elsewhere: a picture becomes its description.
@@ -47,6 +51,7 @@ def to_html(text: str) -> str:
         html,
         tags=_TAGS,
         attributes={"a": {"href", "title"}, "ol": {"start"}},
+        allowed_classes={cell: set(_SIDES.values()) for cell in ("th", "td")},
         url_schemes={"http", "https"},
         link_rel="noopener noreferrer",
     )
