@@ -49,4 +49,6 @@ def _sqlite(found: dict[str, Any]) -> dict[str, Any]:
 def _postgresql(found: dict[str, Any]) -> dict[str, Any]:
     # A connection kept per thread is never given back under ASGI; the pool is what reuses them.
     options = {**PREPARED, **found.get("OPTIONS", {}), "pool": dict(POOL)}
-    return found | {"CONN_MAX_AGE": 0, "OPTIONS": options}
+    # A server's cursor that an error leaves open is closed later, within whatever transaction runs
+    # then, and that one fails. A record is read whole anyway.
+    return found | {"CONN_MAX_AGE": 0, "OPTIONS": options, "DISABLE_SERVER_SIDE_CURSORS": True}
