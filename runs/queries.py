@@ -26,6 +26,22 @@ def last_events(run: Run, count: int = EVENTS_SHOWN) -> list[Event]:
     return events_after(run.pk, max(0, run.last_seq - count), count)
 
 
+class RunNotNamed(LookupError):
+    """The text names no run, or more than one."""
+
+
+def run_named(text: str) -> Run:
+    """The run with this id, or the only one whose id begins so; raises RunNotNamed."""
+    if not is_id_prefix(text):
+        raise RunNotNamed(f"{text!r} is no beginning of a run's id: 4 digits or more.")
+    found = list(Run.objects.filter(id_range(text))[:2])
+    if not found:
+        raise RunNotNamed(f"There is no run {text}.")
+    if len(found) > 1:
+        raise RunNotNamed(f"More than one run begins with {text}. Give more digits.")
+    return found[0]
+
+
 def is_id_prefix(text: str) -> bool:
     """Tell whether the text may be the beginning of a run's id."""
     return 4 <= len(text) <= 36 and all(mark in "0123456789abcdef-" for mark in text.lower())

@@ -8,7 +8,7 @@ bell; both may be lost without losing a fact.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -209,6 +209,31 @@ def first_turn(run: Run, *, actor: str, surface: str) -> Iterator[Turn]:
         projection.create_steps(run, folding.places_of(run.definition_id))
         yield opened
         opened.close()
+
+
+@contextlib.contextmanager
+def restored(run: Run, events: Iterable[Event]) -> Iterator[None]:
+    """Write a record that was made elsewhere as it is; its rows are made inside the block."""
+    with _writer(), transaction.atomic():
+        run.save(force_insert=True)
+        rows = (
+            EventRow(
+                run=run,
+                seq=event.seq,
+                kind=event.kind,
+                path=list(event.path),
+                actor=event.actor,
+                surface=event.surface,
+                at=projection.moment(event.ts),
+                key=event.key,
+                payload=event.fields,
+            )
+            for event in events
+        )
+        EventRow.objects.bulk_create(rows, batch_size=statements.ROWS_AT_ONCE)
+        last_seq = run.last_seq
+        transaction.on_commit(lambda: live.ring(run.pk, last_seq, inbox=True), robust=True)
+        yield
 
 
 def has_key(run_id: UUID, key: str) -> bool:

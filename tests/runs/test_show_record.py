@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from io import StringIO
 from uuid import UUID
 
@@ -17,26 +16,6 @@ def show_record(*args: str) -> list[str]:
     out = StringIO()
     call_command("show_record", *args, stdout=out)
     return out.getvalue().splitlines()
-
-
-def test_a_record_is_told_one_event_per_line() -> None:
-    run = factories.make_run()
-
-    lines = show_record(str(run.pk))
-
-    assert str(run.pk) in lines[0]
-    assert "waiting_for_gate" in lines[0]
-    assert len(lines) == 1 + run.last_seq
-    assert "run:start" in lines[1]
-
-
-def test_the_record_as_json_is_what_the_api_tells() -> None:
-    run = factories.make_run()
-
-    events = [json.loads(line) for line in show_record(str(run.pk), "--json")]
-
-    assert [event["seq"] for event in events] == list(range(1, run.last_seq + 1))
-    assert {"kind", "path", "ts", "actor", "surface"} <= set(events[0])
 
 
 def test_the_beginning_of_an_id_is_enough_where_no_other_run_has_it() -> None:

@@ -2,53 +2,56 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from runs import folding, queries, wire, words
+from runs import exports, queries, record_command
 from runs.actors import actor_labels
-from runs.kernel.events import Event
-from runs.models import Event as EventRow
 from runs.models import Run
-from runs.replies import json_text
+from runs.projection import moment
+from runs.report.lines import format_event
+from runs.report.text import one_line
+from runs.wire import time
 
 
 class Command(BaseCommand):
-    help = "Show the record of a run."
+    help = "Show the record of a run, by its id, or of a file."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("run", help="its id, or the beginning of it that no other run has")
-        parser.add_argument("--json", action="store_true", help="one event per line, as the API")
+        parser.add_argument(
+            "record", help="a run's id, or the beginning of it that no other run has; or a file"
+        )
+        form = parser.add_mutually_exclusive_group()
+        form.add_argument("--json", action="store_true", help="the summary as one JSON object")
+        form.add_argument("--events", action="store_true", help="one line for each event")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        run = self._run(options["run"])
-        rows = EventRow.objects.filter(run=run).order_by("seq")
-        events = [folding.to_event(row) for row in rows]
-        if options["json"]:
-            lines = iter([json_text(wire.event(event)) for event in events])
+        name = options["record"]
+        if not options["events"] and Path(name).is_file():
+            events, unreadable = record_command.found(name)
+            if unreadable:
+                self.stderr.write(record_command.unreadable_text(unreadable))
+            self.stdout.write(record_command.page(events, as_json=options["json"]), ending="")
+            return
+        try:
+            run = queries.run_named(name)
+        except queries.RunNotNamed as error:
+            raise CommandError(str(error)) from error
+        if options["events"]:
+            for line in _each(run):
+                self.stdout.write(line)
         else:
-            lines = self._told(run, events)
-        for line in lines:
-            self.stdout.write(line)
+            lines = exports.record_lines(run)
+            self.stdout.write(record_command.page(lines, as_json=options["json"]), ending="")
 
-    def _run(self, prefix: str) -> Run:
-        if not queries.is_id_prefix(prefix):
-            raise CommandError(f"{prefix!r} is no beginning of a run's id: 4 digits or more.")
-        found = list(Run.objects.filter(queries.id_range(prefix))[:2])
-        if not found:
-            raise CommandError(f"There is no run {prefix}.")
-        if len(found) > 1:
-            raise CommandError(f"More than one run begins with {prefix}. Give more digits.")
-        return found[0]
 
-    def _told(self, run: Run, events: list[Event]) -> Iterator[str]:
-        labels = actor_labels(event.actor for event in events)
-        yield f"{run.title or run.workflow or run.stream}  {run.pk}  {run.display_status}"
-        for event in events:
-            text = words.event_text(event, labels.get(event.actor, event.actor))
-            at = wire.event(event)["ts"]
-            place = "/".join(event.path)
-            yield "  ".join(
-                part for part in (f"{event.seq:>5}", at, event.kind, place, text) if part
-            )
+def _each(run: Run) -> Iterator[str]:
+    """Every event with its number, its time and who did it."""
+    events = list(exports.events_of(run))
+    labels = actor_labels(event.actor for event in events)
+    for event in events:
+        at = time(moment(event.ts))
+        who = one_line(labels.get(event.actor, event.actor))
+        yield f"{event.seq:>5}  {at}  {format_event(event)}  ({who})"
