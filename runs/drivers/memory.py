@@ -1,30 +1,35 @@
-"""Run a job in one process, with the record in memory."""
+"""Run a job in one process: in memory, or with a record in a file beside it."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
-import re
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
+from runs.drivers import places, resume
 from runs.drivers.callbacks import create_callback_client
+from runs.drivers.compact import compact
+from runs.drivers.jsonl import Record, RecordFile
+from runs.drivers.options import AUTO, HEARTBEAT_MS, Options
 from runs.drivers.ports import Callbacks
-from runs.drivers.session import MemorySession, OnEvent, RunResult
+from runs.drivers.result import RunResult
+from runs.drivers.session import MemorySession, OnEvent
 from runs.drivers.signal import Signal
-from runs.kernel.errors import LoopError
-from runs.kernel.jsonable import JsonValueError, snapshot
-from runs.shapes.job import to_job
+from runs.shapes.job import Job, to_job
 
 __all__ = ["RunResult", "arun", "run"]
 
-_RUN_ID: Final = re.compile(r"[a-z0-9][a-z0-9-]*\Z")
+logger = logging.getLogger(__name__)
 
 
 def run(
     job: Any,
     *,
+    record_to: str | os.PathLike[str] | None = None,
+    resume: bool = False,
     params: Mapping[str, Any] | None = None,
     state: MutableMapping[str, Any] | None = None,
     callbacks: Callbacks | None = None,
@@ -36,36 +41,94 @@ def run(
     engine: Any = None,
     engines: Mapping[str, Any] | None = None,
     memory: Any = None,
+    heartbeat_ms: int = HEARTBEAT_MS,
 ) -> RunResult:
     """Run the job to its end, or to a question nobody has answered (runs.md section 11).
 
-    Raises before anything starts for options that cannot be (R192); after that every failure is
-    an outcome.
+    `record_to` names the file of the record, or is "auto" for `.obversa/records/<run id>.jsonl`
+    under `cwd`; `resume` takes up the record at that path. Raises before anything starts for
+    options that cannot be (R192), and RunBusy when another session holds the record (R226);
+    after that every failure is an outcome.
+
+    In the main thread SIGINT and SIGTERM are recorded as `run:abort` and then do what they would
+    have done (R258): Ctrl-C raises KeyboardInterrupt out of this call once the steps at work have
+    ended, and a handler of the host's own may set `signal` to end the run as aborted instead.
     """
-    if on_callback not in ("exit", "wait"):
-        raise ValueError('on_callback is "exit" or "wait".')
-    if run_id is not None and not _RUN_ID.match(run_id):
-        raise LoopError("CONFIG", f"run_id {run_id!r} is not of the form [a-z0-9][a-z0-9-]*.")
-    if isinstance(engine, str) and engine not in (engines or {}):
-        raise LoopError("CONFIG", f"the run has no engine named {engine!r}.")
-    frozen = snapshot({} if params is None else params)
-    if not isinstance(frozen, Mapping):
-        raise JsonValueError("params is no JSON object.", "")
-    session = MemorySession(
-        to_job(job),
-        params=frozen,
-        shared={} if state is None else state,
-        client=create_callback_client() if callbacks is None else callbacks,
-        attended=on_callback == "wait",
+    options = Options(
+        record_to=record_to,
+        resume=resume,
+        params=params,
+        state=state,
+        callbacks=callbacks,
+        on_callback=on_callback,
         on_event=on_event,
-        cancel=Signal() if signal is None else signal,
-        workspace=Path(Path.cwd() if cwd is None else cwd),
+        signal=signal,
+        cwd=cwd,
         run_id=run_id,
-        more={"engine": engine, "engines": dict(engines or {}), "memory": memory},
+        engine=engine,
+        engines=engines,
+        memory=memory,
+        heartbeat_ms=heartbeat_ms,
     )
-    return session.run()
+    return _session(to_job(job), options).run()
 
 
 async def arun(job: Any, **options: Any) -> RunResult:
-    """`run` for callers with an event loop; the loop stays free while the job works."""
-    return await asyncio.to_thread(run, job, **options)
+    """`run` for callers with an event loop; the loop stays free while the job works.
+
+    Cancelling the task that awaits it cancels the run, and waits for the steps at work.
+    """
+    cancel = options["signal"] = options.get("signal") or Signal()
+    work = asyncio.create_task(asyncio.to_thread(run, job, **options))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        cancel.set()
+        await asyncio.wait([work])
+        raise
+
+
+def _session(job: Job, options: Options) -> MemorySession:
+    """A session that has its record, if it is to have one."""
+    run_id = options.run_id
+    if run_id is None and options.record_to == AUTO:
+        run_id = places.generated_run_id(job)
+    file = _record_file(options, run_id)
+    past = Record() if file is None else file.past
+    params = resume.params_of(past) if options.params is None else options.params
+    return MemorySession(
+        job,
+        params=params,
+        shared={} if options.state is None else options.state,
+        client=create_callback_client() if options.callbacks is None else options.callbacks,
+        attended=options.on_callback == "wait",
+        on_event=options.on_event,
+        cancel=Signal() if options.signal is None else options.signal,
+        workspace=options.workspace,
+        run_id=run_id or resume.run_id_of(past),
+        more={
+            "engine": options.engine,
+            "engines": dict(options.engines or {}),
+            "memory": options.memory,
+        },
+        record_file=file,
+        heartbeat_ms=options.heartbeat_ms if file is not None else 0,
+    )
+
+
+def _record_file(options: Options, run_id: str | None) -> RecordFile | None:
+    if options.record_to is None:
+        return None
+    shorten = None
+    path = Path(options.record_to).absolute()
+    try:
+        if options.record_to == AUTO:
+            assert run_id is not None
+            path, shorten = places.auto_record(options.workspace.absolute(), run_id), compact
+        return RecordFile.open(path, resume=options.resume, shorten=shorten)
+    except OSError as error:
+        if options.resume:
+            raise
+        # Nothing is lost that was there before: the run goes on without a record (runs.md R223).
+        logger.error("record not opened path=%s error=%s", path, error)  # noqa: TRY400 - see above
+        return None

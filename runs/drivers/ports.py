@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
+from runs.kernel.events import Event
 from runs.kernel.events import Path as EventPath
 from runs.kernel.gate import CallbackRequest
 from runs.kernel.jsonable import JSONValue
@@ -46,3 +47,10 @@ class StepPort(Protocol):
 
     def leave_thread(self) -> None:
         """Called last on every further thread that a step used."""
+
+
+class Sink(Protocol):
+    """Hears every event of a session, in order, under the session's lock."""
+
+    def write(self, event: Event) -> None: ...
+    def close(self) -> None: ...

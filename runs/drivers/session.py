@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from signal import Signals
 from typing import Any, Final
 
-from runs.drivers import checks, execute
+from runs.drivers import checks, execute, resume
 from runs.drivers.context import Context, Workspace
-from runs.drivers.ports import Callbacks
+from runs.drivers.heartbeat import beating
+from runs.drivers.jsonl import Record, RecordFile
+from runs.drivers.ports import Callbacks, Sink
+from runs.drivers.result import RunResult
+from runs.drivers.wakes import Wakes
 from runs.kernel import decide as decisions
 from runs.kernel.decide import NO_USAGE, StartStep
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind
 from runs.kernel.events import Path as EventPath
 from runs.kernel.gate import validate_callback_request
 from runs.kernel.jsonable import JSONValue, sha256_bytes, thaw
-from runs.kernel.outcomes import Outcome
 from runs.kernel.slots import JOB, RunState
 from runs.kernel.state import reduce
 from runs.shapes.job import Job, Leaf, job_at
@@ -31,22 +36,6 @@ logger = logging.getLogger(__name__)
 POLL_SECONDS: Final = 1.0
 MAX_THREADS: Final = 4096
 OnEvent = Callable[[dict[str, JSONValue]], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunResult:
-    """What `run` returns (runs.md R200); `events` is the whole record, `artifacts` by digest."""
-
-    outcome: Outcome
-    usage: Mapping[str, int]
-    events: tuple[Event, ...]
-    artifacts: Mapping[str, bytes] = field(default_factory=dict)
-    stats: Mapping[str, Any] = field(default_factory=dict)
-    run_id: str | None = None
-    record_path: str | None = None
-    monitor: Any = None
-    budget: Any = None
-    cost: Any = None
 
 
 class MemorySession:
@@ -65,7 +54,13 @@ class MemorySession:
         workspace: Path,
         run_id: str | None,
         more: Mapping[str, Any],
+        record_file: RecordFile | None = None,
+        sinks: Sequence[Sink] = (),
+        start: Mapping[str, JSONValue] | None = None,
+        heartbeat_ms: int = 0,
+        monitor: Any = None,
     ) -> None:
+        """`start` are more facts of `run:start`; `sinks` hear every event after the record."""
         self.job = job
         self.shape = job.shape
         self.params = params
@@ -76,36 +71,55 @@ class MemorySession:
         self.cancel = cancel
         self.workspace = workspace
         self.run_id = run_id
-        # Two runs in one process never share a key, named or not.
-        self.name = run_id or uuid.uuid4().hex
+        self.record_file = record_file
+        self.past = Record() if record_file is None else record_file.past
+        # Two runs in one process never share a key, named or not; one record keeps its name.
+        self.name = resume.name_of(self.past) or run_id or uuid.uuid4().hex
         self.more = more
+        self.sinks = (*(() if record_file is None else (record_file,)), *sinks)
+        self.start = dict(start or {})
+        self.heartbeat_ms = heartbeat_ms
+        self.monitor = monitor
         self.events: list[Event] = []
         self.artifacts: dict[str, bytes] = {}
         self.state = RunState()
         self.lock = threading.RLock()
         self.read = 0
         self.client_used = False
+        self.wakes = Wakes(self._told_to_go)
 
     # --- the record ------------------------------------------------------------------------------
 
     def append(self, kind: str, path: EventPath, fields: Mapping[str, Any]) -> None:
-        """Record one event: number it, fold it, tell the listener."""
+        """Record one event: number it, fold it, tell whoever listens."""
         with self.lock:
-            event = Event(kind, path, fields, seq=len(self.events) + 1, ts=_now())
+            event = Event(kind, path, fields, seq=self.state.seq + 1, ts=_now())
             self.state = reduce(self.state, event)
-            self.events.append(event)
-            if self.on_event is not None:
-                try:
-                    # A copy: what a listener does to it does not reach the record.
-                    self.on_event(thaw(event.to_wire()))
-                except Exception:  # a listener never harms the run (runs.md R199)
-                    logger.exception("on_event raised run=%s kind=%s", self.name, kind)
+            self._tell(event)
+
+    def _tell(self, event: Event) -> None:
+        """Every listener hears the same events in the same order, the record first (R199)."""
+        self.events.append(event)
+        listeners: list[Callable[[], object]] = [
+            functools.partial(sink.write, event) for sink in self.sinks
+        ]
+        if self.on_event is not None:
+            # A copy: what a listener does to it does not reach the record.
+            listeners.append(functools.partial(self.on_event, thaw(event.to_wire())))
+        for tell in listeners:
+            try:
+                tell()
+            except Exception:  # a listener never harms the run
+                logger.exception("a listener raised run=%s kind=%s", self.name, event.kind)
 
     def record(self, events: Iterable[Event]) -> None:
         """Record what was decided; a question goes to the client, which says what came of it."""
         for event in events:
             if event.kind in CALLBACK_KINDS:
                 self._ask(event)
+            elif event.kind == EventKind.GRAPH_ANCHOR:
+                # What is recorded counts in this workspace only (runs.md R230).
+                self.append(event.kind, event.path, {**event.fields, "workspace": self.where})
             else:
                 self.append(event.kind, event.path, event.fields)
 
@@ -164,18 +178,18 @@ class MemorySession:
 
     def run(self) -> RunResult:
         """Turn the crank until the run ends or leaves at a question."""
-        self._read_client(quietly=True)
-        start: dict[str, Any] = {"session": 1}
-        if self.run_id is not None:
-            start["runId"] = self.run_id
-        if self.params:
-            start["params"] = self.params
-        before = self.state
-        self.append(EventKind.RUN_START, (), start)
+        try:
+            return self._run()
+        finally:
+            for sink in self.sinks:
+                sink.close()
+
+    def _run(self) -> RunResult:
         # The graphs limit what runs at once; the pool starts a thread only when none is idle.
         with ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="step") as pool:
             try:
-                self._turn(pool, before)
+                with self.wakes.hearing(cancel=self.cancel), beating(self.heartbeat_ms, self._beat):
+                    self._turn(pool, self._begin())
             except BaseException:
                 # Leaving waits for the steps at work: let them know that nobody waits for them.
                 self.cancel.set()
@@ -187,31 +201,80 @@ class MemorySession:
             events=tuple(self.events),
             artifacts=self.artifacts,
             run_id=self.run_id,
+            record_path=None if self.record_file is None else str(self.record_file.path),
+            monitor=self.monitor,
         )
 
+    def _begin(self) -> RunState:
+        """Record the start of the session, and in a record that goes on what is taken over."""
+        known = 0
+        if self.past.events:
+            self.state = resume.folded(self.past)
+            known = resume.known_of(self.past, self.client.history())
+        self._read_client(quietly=True)
+        before = self.state
+        if self.monitor is not None:
+            self.append(EventKind.MONITOR, (), {"url": self.monitor.url})
+        self.append(EventKind.RUN_START, (), self._start_facts())
+        if not self.past.events:
+            return before
+        for wire in self.client.history()[known : self.read]:
+            # What came between the sessions is folded already and only told.
+            fields = {key: value for key, value in wire.items() if key != "kind"}
+            self.state = replace(self.state, seq=self.state.seq + 1)
+            self._tell(Event(wire["kind"], (), fields, seq=self.state.seq, ts=_now()))
+        for stage in resume.STAGES:
+            opening = resume.Opening(
+                shape=self.shape, state=self.state, past=self.past, workspace=self.where
+            )
+            self.record(stage(opening))
+        return RunState()
+
+    def _start_facts(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {"session": self.record_file.session if self.record_file else 1}
+        if self.run_id is not None:
+            facts["runId"] = self.run_id
+        if self.record_file is not None:
+            facts |= {"recordPath": str(self.record_file.path), "recordId": self.name}
+        if self.params or self.past.events:
+            facts["params"] = self.params
+        return facts | self.start
+
+    @property
+    def where(self) -> str:
+        """The absolute path of the workspace."""
+        return str(self.workspace.absolute())
+
+    def _beat(self) -> None:
+        self.emit(EventKind.HEARTBEAT, (), {})
+
     def _turn(self, pool: ThreadPoolExecutor, before: RunState) -> None:
-        working: set[Future[None]] = set()
+        working = 0
         while True:
             self._settle(attended=self.attended)
             with self.lock:
                 due, before = decisions.commands(self.shape, before, self.state), self.state
-            working |= {pool.submit(self._step, it) for it in due if isinstance(it, StartStep)}
+            for start in due:
+                if isinstance(start, StartStep):
+                    self.wakes.when_done(pool.submit(self._step, start))
+                    working += 1
             if self.state.ended is not None:
                 return
             if working:
-                limit = min(POLL_SECONDS, self._until_wake())
-                done, working = wait(working, timeout=limit, return_when=FIRST_COMPLETED)
-                for future in done:
-                    future.result()
+                working -= self.wakes.sleep(min(POLL_SECONDS, self._until_wake()))
             elif self.state.waits and not self.state.cancelled:
-                self.cancel.wait(min(POLL_SECONDS, self._until_wake()))
+                self.wakes.sleep(min(POLL_SECONDS, self._until_wake()))
             elif self._question_is_open():
-                self.cancel.wait(POLL_SECONDS / 5)
+                self.wakes.sleep(POLL_SECONDS / 5)
             else:
                 self._settle(attended=False)
                 if self.state.ended is None:
                     raise RuntimeError("the run neither works nor waits; please report this.")
                 return
+
+    def _told_to_go(self, number: int) -> None:
+        """Record that the process was told to go, before it goes (runs.md R258)."""
+        self.append(EventKind.RUN_ABORT, (), {"signal": Signals(number).name})
 
     def _until_wake(self) -> float:
         """Seconds until something that waits for its time may go on."""

@@ -1,0 +1,68 @@
+"""The options of `run`: checked together, before anything has happened (runs.md R192)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from runs.drivers import places
+from runs.drivers.ports import Callbacks
+from runs.kernel.errors import LoopError
+from runs.kernel.jsonable import JSONValue, JsonValueError, snapshot
+
+AUTO: Final = "auto"
+HEARTBEAT_MS: Final = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What `run` was given; making one raises for what cannot be."""
+
+    record_to: str | os.PathLike[str] | None = None
+    resume: bool = False
+    params: Mapping[str, JSONValue] | None = None
+    state: MutableMapping[str, Any] | None = None
+    callbacks: Callbacks | None = None
+    on_callback: str = "exit"
+    on_event: Any = None
+    signal: Any = None
+    cwd: str | os.PathLike[str] | None = None
+    run_id: str | None = None
+    engine: Any = None
+    engines: Mapping[str, Any] | None = None
+    memory: Any = None
+    heartbeat_ms: int = HEARTBEAT_MS
+
+    def __post_init__(self) -> None:
+        if self.on_callback not in ("exit", "wait"):
+            raise ValueError('on_callback is "exit" or "wait".')
+        if self.resume and (self.record_to is None or self.record_to == AUTO):
+            raise TypeError("resume needs record_to, the path of the record to take up.")
+        if not _is_count(self.heartbeat_ms):
+            raise ValueError("heartbeat_ms is a whole number of milliseconds, 0 for none.")
+        if self.run_id is not None and not places.RUN_ID.match(self.run_id):
+            text = f"run_id {self.run_id!r} is not of the form [a-z0-9][a-z0-9-]*."
+            raise LoopError("CONFIG", text)
+        if isinstance(self.engine, str) and self.engine not in (self.engines or {}):
+            raise LoopError("CONFIG", f"the run has no engine named {self.engine!r}.")
+        if self.params is not None:
+            object.__setattr__(self, "params", _object(self.params))
+
+    @property
+    def workspace(self) -> Path:
+        """The run's folder."""
+        return Path.cwd() if self.cwd is None else Path(self.cwd)
+
+
+def _object(params: object) -> Mapping[str, JSONValue]:
+    frozen = snapshot(params)
+    if not isinstance(frozen, Mapping):
+        raise JsonValueError("params is no JSON object.", "")
+    return frozen
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
