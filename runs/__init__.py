@@ -6,7 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from runs.drivers.errors import RunBusy
+    from runs.drivers.jsonl import read_record
     from runs.drivers.memory import arun, run
+    from runs.drivers.signal import Signal
     from runs.kernel.conditions import (
         all_of,
         always,
@@ -55,6 +58,8 @@ __all__ = [
     "Node",
     "Outcome",
     "PipelineStage",
+    "RunBusy",
+    "Signal",
     "all_of",
     "always",
     "any_of",
@@ -90,6 +95,7 @@ __all__ = [
     "predicate",
     "publish",
     "quorum",
+    "read_record",
     "render_plan",
     "render_record",
     "revision_request",
@@ -102,7 +108,10 @@ __all__ = [
 ]
 
 _NAMES_IN = {
+    "runs.drivers.errors": ("RunBusy",),
+    "runs.drivers.jsonl": ("read_record",),
     "runs.drivers.memory": ("arun", "run"),
+    "runs.drivers.signal": ("Signal",),
     "runs.kernel.conditions": (
         "all_of",
         "always",
