@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from runs.drivers.jsonl import read_record
 from runs.kernel.events import Event
 from runs.report.render import render_record
 from runs.report.summary import summarize_record
@@ -66,7 +67,8 @@ def found(name: str) -> tuple[Events, int]:
     """
     for path in _files(name):
         if path.is_file():
-            return read_record(path)
+            record = read_record(path)
+            return record.events, record.unreadable_count
     if _RUN_ID.match(name) and _has_database():
         return _in_database(name), 0
     raise NoRecord(f"there is no file and no run {name!r}.")
@@ -117,22 +119,6 @@ def _print(text: str) -> None:
 
 def _complain(text: str) -> None:
     sys.stderr.write(f"{one_line(text)}\n")
-
-
-def read_record(path: Path) -> tuple[list[dict[str, Any]], int]:
-    """The events of a file, and how many lines were none."""
-    events, unreadable = [], 0
-    for line in path.read_bytes().split(b"\n"):
-        if line.strip():
-            try:
-                event = json.loads(line)
-            except ValueError:
-                event = None
-            if isinstance(event, dict):
-                events.append(event)
-            else:
-                unreadable += 1
-    return events, unreadable
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from runs import imports, record_command
+from runs.drivers.jsonl import read_record
 from runs.portable import RecordRefused
 
 
@@ -23,9 +23,11 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            lines, unreadable = record_command.read_record(Path(options["file"]))
-            if unreadable:
-                raise RecordRefused(f"It is torn: {record_command.unreadable_text(unreadable)}")
+            file = read_record(options["file"])
+            if file.unreadable_count:
+                told = record_command.unreadable_text(file.unreadable_count)
+                raise RecordRefused(f"It is torn: {told}")
+            lines = [event.to_wire() for event in file.events]
             run = imports.import_run(lines, other_people=options["other_people"])
         except (OSError, RecordRefused) as error:
             raise CommandError(f"{options['file']} is not imported. {error}") from error
