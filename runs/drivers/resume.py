@@ -15,10 +15,17 @@ from runs.drivers.errors import RecordDamaged
 from runs.drivers.jsonl import Record
 from runs.kernel import asking
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind, Path
-from runs.kernel.graph import GraphShape, LeafShape, Shape, graph_identity
+from runs.kernel.graph import (
+    GraphShape,
+    LeafShape,
+    LoopShape,
+    Shape,
+    graph_identity,
+    shape_identity,
+)
 from runs.kernel.jsonable import json_equal
 from runs.kernel.scopes import Scope
-from runs.kernel.slots import RunState, Slot
+from runs.kernel.slots import RunState, Slot, put_slot
 from runs.kernel.state import fold
 
 Wire = Mapping[str, Any]
@@ -73,6 +80,31 @@ def _comparable(wire: Wire) -> dict[str, Any]:
     return {key: value for key, value in wire.items() if key != "claimToken"}
 
 
+@dataclass(frozen=True, slots=True)
+class GoesOn:
+    """A graph that goes on where it was."""
+
+    path: Path
+    graph: GraphShape
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class StartsOver:
+    """A graph or loop that is another one now, or elsewhere; `slot` is the place it is in.
+
+    With `body` it is the body or review of a loop that runs from its first round anyway: then
+    only what the graph had finished must not be taken over.
+    """
+
+    slot: Path
+    body: GraphShape | None = None
+
+    def holds(self, path: Path) -> bool:
+        """Whether what stands at `path` is gone with it."""
+        return len(path) > len(self.slot) and path[: len(self.slot)] == self.slot
+
+
 @dataclass(frozen=True, kw_only=True)
 class Opening:
     """What is known when a session takes up a record."""
@@ -81,6 +113,7 @@ class Opening:
     state: RunState
     past: Record
     workspace: str
+    params: Mapping[str, Any]
 
     @cached_property
     def anchors(self) -> dict[Path, Wire]:
@@ -92,74 +125,131 @@ class Opening:
         }
 
     @cached_property
-    def graphs(self) -> list[tuple[Path, GraphShape, Scope]]:
-        """The graphs that go on where they were, outermost first."""
-        return [found for found in self._walk(self.shape, ()) if not isinstance(found, Place)]
+    def found(self) -> list[GoesOn | StartsOver]:
+        """Every graph and loop that had begun, outermost first (R235-R237)."""
+        return list(self._walk(self.shape, ()))
 
-    @cached_property
-    def stale(self) -> list[Path]:
-        """The slots whose graph was another one, or was elsewhere: it starts over (R235-R237)."""
-        return [found.path for found in self._walk(self.shape, ()) if isinstance(found, Place)]
+    @property
+    def stale(self) -> list[StartsOver]:
+        """Those that start over."""
+        return [one for one in self.found if isinstance(one, StartsOver)]
 
-    def _walk(self, shape: Shape, at: Path) -> Iterator[tuple[Path, GraphShape, Scope] | Place]:
-        if not isinstance(shape, GraphShape):
+    def _walk(self, shape: Shape, at: Path) -> Iterator[GoesOn | StartsOver]:
+        if isinstance(shape, LeafShape):
             return
         path = (*at, shape.name)
-        scope = self.state.scopes.get(path)
-        if scope is None or scope.invocation != self.state.slots.get(at, Slot()).number:
-            if any(other[:-1] == at for other in self.state.scopes):
-                yield Place(at)
+        begun = self.state.scopes if isinstance(shape, GraphShape) else self.state.loops
+        inner = begun.get(path)
+        if inner is None or inner.invocation != self.state.slots.get(at, Slot()).number:
+            if any(other[:-1] == at for other in (*self.state.scopes, *self.state.loops)):
+                yield StartsOver(at)
+        elif isinstance(shape, GraphShape):
+            yield from self._graph(shape, at)
+        else:
+            yield from self._loop(shape, at)
+
+    def _graph(self, graph: GraphShape, at: Path) -> Iterator[GoesOn | StartsOver]:
+        path = (*at, graph.name)
+        if not self._is_same(graph, path):
+            yield StartsOver(at)
             return
-        if not self._is_same(shape, path):
-            yield Place(at)
-            return
-        yield path, shape, scope
-        for node in shape.nodes:
+        scope = self.state.scopes[path]
+        yield GoesOn(path, graph, scope)
+        for node in graph.nodes:
             settled = scope.nodes[node.name].settled
             if settled is None or not settled.passed:
                 yield from self._walk(node.job, (*path, node.name))
+
+    def _loop(self, loop: LoopShape, at: Path) -> Iterator[GoesOn | StartsOver]:
+        path = (*at, loop.name)
+        state = self.state.loops[path]
+        if not state.anew:
+            if self._is_the_same_run():
+                inside = loop.review if state.in_review and loop.review else loop.body
+                yield from self._walk(inside, path)
+            else:
+                yield StartsOver(at)
+            return
+        for inner in (loop.body, loop.review):
+            if not isinstance(inner, GraphShape) or (*path, inner.name) not in self.state.scopes:
+                continue
+            if self._is_same(inner, (*path, inner.name)):
+                yield GoesOn((*path, inner.name), inner, self.state.scopes[*path, inner.name])
+            else:
+                yield StartsOver(path, inner)
 
     def _is_same(self, graph: GraphShape, path: Path) -> bool:
         anchor = self.anchors.get(path, {})
         same_place = anchor.get("workspace") == self.workspace
         return same_place and anchor.get("identity") == graph_identity(graph)
 
-    def is_dropped(self, path: Path) -> bool:
-        """Whether what stands at `path` belongs to a graph that starts over."""
-        return any(path[: len(at)] == at and len(path) > len(at) for at in self.stale)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a graph starts over."""
-
-    path: Path
+    def _is_the_same_run(self) -> bool:
+        """Whether a loop may go on in the round it reached (R250)."""
+        last = list(_starts(self.past))[-1]
+        same = last.get("shape") == shape_identity(self.shape)
+        same_place = last.get("workspace") == self.workspace
+        return same and same_place and json_equal(last.get("params", {}), self.params)
 
 
 def interrupted(opening: Opening) -> list[Event]:
-    """Every step that has a start and no end; its rule decides what follows (design I5)."""
-    return [
+    """Every step and check that has a start and no end; its rule decides what follows (I5)."""
+    state = opening.state
+    steps = [
         Event(EventKind.STEP_LOST, path, {"number": slot.number})
-        for path, slot in opening.state.slots.items()
+        for path, slot in state.slots.items()
         if slot.status == "running"
     ]
+    checks = [
+        Event(EventKind.STEP_LOST, path, {"number": slot.number, "task": task})
+        for (task, path), slot in state.checks.items()
+        if slot.status in ("queued", "running")
+    ]
+    return steps + checks
 
 
 def started_over(opening: Opening) -> list[Event]:
-    """Graphs that are no longer what the record tells of, and a plain job (R228)."""
-    begin = [(at, opening.state.slots.get(at, Slot())) for at in opening.stale]
+    """Graphs and loops that are no longer what the record tells of, and a plain job (R228)."""
+    found: list[Event] = []
+    for one in opening.stale:
+        number = opening.state.slots.get(one.slot, Slot()).number
+        if one.body is None:
+            found.append(Event(EventKind.STEP_READY, one.slot, {"number": number + 1}))
+        else:
+            found += _opened_anew(opening, one.body, one.slot, number)
     root = opening.state.slots[()]
-    if isinstance(opening.shape, LeafShape) and root.status == "lost":
-        begin.append(((), root))
-    return [Event(EventKind.STEP_READY, at, {"number": slot.number + 1}) for at, slot in begin]
+    if isinstance(opening.shape, LeafShape):
+        was_composite = any(len(at) == 1 for at in (*opening.state.scopes, *opening.state.loops))
+        if root.status in ("lost", "ended") or (was_composite and root.status != "asking"):
+            found.append(Event(EventKind.STEP_READY, (), {"number": root.number + 1}))
+    return found
+
+
+def _opened_anew(opening: Opening, graph: GraphShape, at: Path, number: int) -> list[Event]:
+    path = (*at, graph.name)
+    anchor = {
+        "identity": graph_identity(graph),
+        "workspace": opening.workspace,
+        "recordId": asking.record_id(put_slot(opening.state, at, number=number + 1), path),
+    }
+    start = {
+        "depth": (len(path) + 1) // 2,
+        "nodes": [node.name for node in graph.nodes],
+        "needs": {node.name: list(node.needs) for node in graph.nodes if node.needs},
+    }
+    return [
+        Event(EventKind.GRAPH_ANCHOR, path, anchor),
+        Event(EventKind.GRAPH_START, path, start),
+    ]
 
 
 def asked_anew(opening: Opening) -> list[Event]:
     """Questions this session's client has never heard of are put once more (section 14.2)."""
     found: list[Event] = []
-    known = opening.state.callbacks.requests
+    known, stale = opening.state.callbacks.requests, opening.stale
     for path, slot in opening.state.slots.items():
-        if slot.status != "asking" or slot.request_id in known or opening.is_dropped(path):
+        if slot.status != "asking" or slot.request_id in known:
+            continue
+        if any(one.holds(path) for one in stale):
             continue
         if slot.ask is not None and slot.ask.get("purpose") == "reconcile":
             found.append(Event(EventKind.STEP_LOST, path, {"number": slot.number}))
@@ -172,11 +262,14 @@ def told_again(opening: Opening) -> list[Event]:
     """What is taken over: each graph by its anchor, each finished step with its figures (R210)."""
     ends = _ends(opening.past)
     found: list[Event] = []
-    for path, graph, scope in opening.graphs:
+    for one in opening.found:
+        if isinstance(one, StartsOver):
+            continue
+        path, graph, scope = one.path, one.graph, one.scope
         anchor = {
             "identity": graph_identity(graph),
             "workspace": opening.workspace,
-            "recordId": asking.record_id(opening.state, path),
+            "recordId": opening.anchors[path]["recordId"],
         }
         found.append(Event(EventKind.GRAPH_ANCHOR, path, anchor))
         for node in graph.nodes:

@@ -26,6 +26,7 @@ from runs.kernel.decide import NO_USAGE, StartStep
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind
 from runs.kernel.events import Path as EventPath
 from runs.kernel.gate import validate_callback_request
+from runs.kernel.graph import shape_identity
 from runs.kernel.jsonable import JSONValue, sha256_bytes, thaw
 from runs.kernel.slots import JOB, RunState
 from runs.kernel.state import reduce
@@ -225,7 +226,11 @@ class MemorySession:
             self._tell(Event(wire["kind"], (), fields, seq=self.state.seq, ts=_now()))
         for stage in resume.STAGES:
             opening = resume.Opening(
-                shape=self.shape, state=self.state, past=self.past, workspace=self.where
+                shape=self.shape,
+                state=self.state,
+                past=self.past,
+                workspace=self.where,
+                params=self.params,
             )
             self.record(stage(opening))
         return RunState()
@@ -235,7 +240,12 @@ class MemorySession:
         if self.run_id is not None:
             facts["runId"] = self.run_id
         if self.record_file is not None:
-            facts |= {"recordPath": str(self.record_file.path), "recordId": self.name}
+            facts |= {
+                "recordPath": str(self.record_file.path),
+                "recordId": self.name,
+                "shape": shape_identity(self.shape),
+                "workspace": self.where,
+            }
         if self.params or self.past.events:
             facts["params"] = self.params
         return facts | self.start

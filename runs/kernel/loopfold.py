@@ -63,7 +63,7 @@ def review_begins(state: RunState, path: Path, at: int) -> RunState:
 
 def reopened(state: RunState) -> RunState:
     """A new session runs loops from their first round, but for one that waits (R228, R250)."""
-    waiting = [at for at, slot in state.slots.items() if slot.status in ("asking", "lost")]
+    waiting = [at for at, slot in state.slots.items() if _is_open_question(state, at, slot)]
     for path, loop in state.loops.items():
         waits = any(at[: len(path)] == path for at in waiting)
         left = loop.ended is None or loop.ended.status in ("paused", "aborted")
@@ -73,6 +73,12 @@ def reopened(state: RunState) -> RunState:
             state = put_loop(state, path, replace(loop, anew=True))
             state = put_wait(state, path, None)
     return state
+
+
+def _is_open_question(state: RunState, at: Path, slot: Slot) -> bool:
+    """Whether somebody has to say something here: an answer, or what became of a graph's step."""
+    interrupted = slot.status == "running" and at[:-1] in state.scopes
+    return interrupted or slot.status in ("asking", "lost")
 
 
 def resumed(state: RunState) -> RunState:

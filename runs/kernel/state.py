@@ -59,7 +59,7 @@ def _run_start(state: RunState, event: Event) -> RunState:
         return replace(_reopen(state, session), params=params)
     begun = replace(
         state,
-        run_id=str(event.fields.get("runId", "")),
+        run_id=str(event.fields.get("runId") or event.fields.get("recordId") or ""),
         session=session,
         params=event.fields.get("params") or {},
         shared=event.fields.get("state") or {},
