@@ -49,7 +49,10 @@ if TYPE_CHECKING:
     from runs.shapes.env import with_env
     from runs.shapes.loop import loop
     from runs.shapes.plan import assert_graph, copy_job_meta, job_meta, render_plan
+    from runs.shapes.proving import prove
+    from runs.shapes.ratchet import ratchet
     from runs.shapes.steps import command_job, command_succeeds, define_job, fn_job, gate_job
+    from runs.shapes.write_scope import write_scope
 
 __all__ = [
     "EXIT_PAUSED",
@@ -93,8 +96,10 @@ __all__ = [
     "passed",
     "pipeline",
     "predicate",
+    "prove",
     "publish",
     "quorum",
+    "ratchet",
     "read_record",
     "render_plan",
     "render_record",
@@ -105,6 +110,7 @@ __all__ = [
     "summarize_record",
     "to_condition",
     "with_env",
+    "write_scope",
 ]
 
 _NAMES_IN = {
@@ -146,11 +152,13 @@ _NAMES_IN = {
     "runs.report.lines": ("format_event",),
     "runs.report.render": ("render_record",),
     "runs.report.summary": ("summarize_record",),
-    "runs.shapes.dag": ("Node", "PipelineStage", "dag", "parallel", "pipeline", "sequence"),
     "runs.shapes.approval": ("approval",),
-    "runs.shapes.loop": ("loop",),
+    "runs.shapes.dag": ("Node", "PipelineStage", "dag", "parallel", "pipeline", "sequence"),
     "runs.shapes.env": ("with_env",),
+    "runs.shapes.loop": ("loop",),
     "runs.shapes.plan": ("assert_graph", "copy_job_meta", "job_meta", "render_plan"),
+    "runs.shapes.proving": ("prove",),
+    "runs.shapes.ratchet": ("ratchet",),
     "runs.shapes.steps": (
         "command_job",
         "command_succeeds",
@@ -158,6 +166,7 @@ _NAMES_IN = {
         "fn_job",
         "gate_job",
     ),
+    "runs.shapes.write_scope": ("write_scope",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names}
 

@@ -176,6 +176,7 @@ class Start:
             last_outcome=position.last_outcome,
             last_gate=position.last_gate,
             iteration=position.iteration,
+            loop_entries=position.loop_entries,
             depth=position.depth,
             on_callback="wait",
             timeout_ms=position.timeout_ms,

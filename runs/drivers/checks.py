@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from runs.drivers import clean
 from runs.drivers.context import Context
 from runs.engines.fingerprint import fingerprint
 from runs.kernel import loop_events
@@ -22,18 +23,19 @@ from runs.shapes.job import Job, Loop, check_at, loop_at
 def run_check(job: Job, path: Path, task: str, state: RunState, ctx: Context) -> Found | LoopError:
     """What the task at `path` finds; whatever it raises comes back as a typed error."""
     try:
+        ctx.remember_entry()
         if task in (AFTER, COMPLETE):
             loop = loop_at(job, path, state.loops)
             assert loop is not None
             return _look(loop, ctx) if task == AFTER else _complete(loop, ctx)
         condition = check_at(job, path, task, state.loops)
         assert condition is not None
-        return condition(ctx, ctx.last_outcome)
+        return clean.result(ctx, condition(ctx, ctx.last_outcome))
     except (Exception, SystemExit, asyncio.CancelledError) as raised:  # noqa: BLE001 - R118, R165
         if task == WHEN:
-            return as_loop_error(raised, fallback="BODY", phase="body")
+            return clean.error(ctx, as_loop_error(raised, fallback="BODY", phase="body"))
         fallback = "ABORTED" if ctx.signal.is_set() else "VALIDATION"
-        error = as_loop_error(raised, fallback=fallback)
+        error = clean.error(ctx, as_loop_error(raised, fallback=fallback))
         error.phase = error.phase or loop_events.phase_of(task)
         return error
 

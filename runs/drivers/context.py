@@ -13,13 +13,16 @@ from typing import Any, Self, TypeVar
 from runs.drivers.notes import Notes
 from runs.drivers.ports import Callbacks, StepPort
 from runs.drivers.signal import Signal
+from runs.engines import baseline as baselines
+from runs.engines import changes
 from runs.engines import command as commands
+from runs.engines.git import GitFailed
 from runs.kernel.commandline import COMMAND_TIMEOUT_MS
 from runs.kernel.conditions import ConditionResult
 from runs.kernel.errors import LoopError
 from runs.kernel.events import EventKind
 from runs.kernel.gate import CallbackRequest
-from runs.kernel.jsonable import JSONValue, frozen_object
+from runs.kernel.jsonable import JSONValue, digest_hex, frozen_object
 from runs.kernel.outcomes import Outcome
 from runs.kernel.state import is_folded
 
@@ -28,10 +31,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
-    """The run's working directory."""
+    """The working directory of a job; `origin` is the run's own, when this one was forked off."""
 
     dir: Path
     branch: str | None = None
+    origin: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +70,8 @@ class Context:
     last_outcome: Outcome | None = None
     last_gate: ConditionResult | None = None
     iteration: int = 0
+    loop_entries: tuple[str, ...] = ()
+    """Names the loops around this job that watch the workspace, and which time each was entered."""
     depth: int = 0
     on_callback: str = "exit"
     on_limit: str = "auto"
@@ -183,6 +189,12 @@ class Context:
     ) -> ConditionResult:
         """Run a command in the workspace and judge it by its exit code (runs.md R53-R59)."""
         result = self.command(argv, cwd=cwd, timeout_ms=timeout_ms, env=env)
+        return self.judged(result, capture_output=capture_output)
+
+    def judged(
+        self, result: commands.CommandResult, *, capture_output: bool = False
+    ) -> ConditionResult:
+        """How a command ended, as a condition: scrubbed, and met on exit 0 in time."""
         good = commands.met(result)
         return ConditionResult(
             met=good,
@@ -190,6 +202,40 @@ class Context:
             output=None if good else commands.evidence(result),
             command=result.to_json(),
         )
+
+    def find_file(self, path: str | PurePath) -> Path | None:
+        """The file at a path in the workspace, or at an absolute one; None for none."""
+        found = self.workspace.dir / path
+        return found if found.is_file() else None
+
+    def baseline(
+        self, key: Mapping[str, JSONValue], value: float, *, down: bool, folder: Any
+    ) -> baselines.Compared:
+        """Hold a measurement of this workspace against its best one so far (runs.md R94)."""
+        origin = self.workspace.origin or self.workspace.dir
+        place = baselines.home() if folder is None else Path(folder).absolute()
+        if folder is not None and place.resolve().is_relative_to(origin.resolve()):
+            text = f"baseline_dir {str(folder)!r} lies in the workspace that it measures."
+            raise LoopError("VALIDATION", text)
+        name = digest_hex({**key, "workspace": str(origin.resolve())})
+        return baselines.compare(place, name, value, down=down)
+
+    def changed_paths(self, *, cwd: str | PurePath | None, since_entry: bool) -> list[str] | str:
+        """The pending paths of the git workspace, or why they cannot be told (runs.md R77-R80)."""
+        place = self.workspace.dir if cwd is None else self.workspace.dir / cwd
+        since = self._entry(self.loop_entries[-1]) if since_entry and self.loop_entries else ""
+        try:
+            return changes.changed(place, self.signal.is_set, since=since)
+        except (GitFailed, OSError) as error:
+            return str(error)
+
+    def remember_entry(self) -> None:
+        """Before the first work in a loop: keep what is pending, to tell it from the loop's own."""
+        for name in self.loop_entries:
+            changes.remember(self._entry(name), self.workspace.dir, self.signal.is_set)
+
+    def _entry(self, name: str) -> str:
+        return f"{self.run_id}/{name}"
 
     def run_graph(self, graph: Any) -> Any:
         """Graphs are walked by the driver, never from inside a step."""

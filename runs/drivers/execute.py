@@ -15,7 +15,7 @@ from runs.kernel.asking import asked, put, routing_of
 from runs.kernel.conditions import ConditionResult
 from runs.kernel.errors import LoopError, as_loop_error
 from runs.kernel.events import Event, Path, joined
-from runs.kernel.graph import GraphShape, LeafShape, NodeShape, Shape
+from runs.kernel.graph import GraphShape, LeafShape, LoopShape, NodeShape, Shape
 from runs.kernel.jsonable import JSONValue, JsonValueError
 from runs.kernel.loop_events import COMPLETE
 from runs.kernel.loops import LoopState
@@ -24,6 +24,7 @@ from runs.kernel.places import Place, trail
 from runs.kernel.sendbacks import needs_of
 from runs.kernel.slots import JOB, WHEN
 from runs.kernel.state import RunState
+from runs.kernel.watching import watches
 from runs.shapes.job import Asking, Leaf, outcome_of
 
 logger = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class Ended:
 def run_leaf(leaf: Leaf, ctx: Context) -> Ended:
     """Run the body; whatever it raises becomes a recorded outcome (runs.md R34, R227)."""
     try:
+        ctx.remember_entry()
         value = leaf(ctx)
         if isinstance(value, Asking):
             return Ended(asking=clean.question(ctx, value))
@@ -154,6 +156,7 @@ class Position:
     last_outcome: Outcome | None = None
     last_gate: ConditionResult | None = None
     iteration: int = 0
+    loop_entries: tuple[str, ...] = ()
     depth: int = 0
     timeout_ms: int | None = None
     timeout_grace_ms: int | None = None
@@ -170,7 +173,7 @@ def position_of(shape: Shape, state: RunState, path: Path, task: str = JOB) -> P
             assert step.node is not None
             found = _in_graph(found, step.owner, step.node, state, step.path)
         else:
-            found = _in_loop(found, state.loops[step.path])
+            found = _in_loop(found, step.owner, state.loops[step.path], step.path)
     if way and task not in (JOB, WHEN):
         loop = state.loops[path]
         last = loop.ended if task == COMPLETE else loop.body
@@ -178,9 +181,10 @@ def position_of(shape: Shape, state: RunState, path: Path, task: str = JOB) -> P
     return found
 
 
-def _in_loop(outer: Position, loop: LoopState) -> Position:
-    """The position of the body or the review of a loop (runs.md R6, R8, R9)."""
+def _in_loop(outer: Position, shape: LoopShape, loop: LoopState, path: Path) -> Position:
+    """The position of the body or the review of a loop (runs.md R6, R8, R9, R77)."""
     first = outer.last_review if loop.iteration <= 1 else None
+    entry = (f"{joined(path)}/{loop.invocation}",) if watches(shape) else ()
     return replace(
         outer,
         needs=None,
@@ -188,6 +192,7 @@ def _in_loop(outer: Position, loop: LoopState) -> Position:
         last_outcome=loop.body if loop.in_review else loop.before,
         last_gate=loop.last_gate,
         iteration=loop.iteration,
+        loop_entries=(*outer.loop_entries, *entry),
         depth=outer.depth + 1,
     )
 

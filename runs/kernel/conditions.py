@@ -275,6 +275,11 @@ def describe_conditions(item: Any) -> list[str]:
     return [] if item is None else labels_of(to_condition(item).shape)
 
 
+def watches_workspace(shape: Data) -> bool:
+    """Whether it compares the workspace with what it was when the loop was entered (R77)."""
+    return bool(shape.get("watches")) or any(map(watches_workspace, shape.get("parts", ())))
+
+
 def required_names(shape: Data) -> list[tuple[str, str]]:
     """The (op, name) pairs a `when` surely needs: direct, listed or in all_of (runs.md R108)."""
     if shape["op"] in ("passed", "failed"):

@@ -50,6 +50,7 @@ class EventKind(StrEnum):
     JOB_END = "job:end"
     CONDITION = "condition:result"
     ARTIFACT = "artifact:stored"
+    PROOF = "proof"
     ENGINE_TEXT = "engine:text"
     ENGINE_THINKING = "engine:thinking"
     LOG = "log"

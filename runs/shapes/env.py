@@ -9,7 +9,7 @@ from typing import Any
 from runs.kernel.conditions import Condition, ConditionResult, is_data
 from runs.kernel.errors import DeclarationError
 from runs.kernel.outcomes import Outcome
-from runs.shapes.job import Graph, Job, Leaf, to_job
+from runs.shapes.job import Body, Graph, Job, Leaf, Loop, to_job
 
 Enter = Callable[[Any], Any]
 
@@ -47,8 +47,22 @@ def entered(job: Job, enter: Enter) -> Job:
             jobs = {name: entered(inner, enter) for name, inner in job.jobs.items()}
             whens = {name: _entered_check(when, enter) for name, when in job.whens.items()}
             return replace(job, jobs=jobs, whens=whens)
+        case Loop():
+            return replace(
+                job,
+                body=entered(job.body, enter),
+                review=None if job.review is None else entered(job.review, enter),
+                checks={name: _entered_check(check, enter) for name, check in job.checks.items()},
+                signal=_entered_call(job.signal, enter),
+                on_iteration=_entered_call(job.on_iteration, enter),
+                on_complete=_entered_call(job.on_complete, enter),
+            )
         case _:
             raise DeclarationError(f"with_env() cannot reach into {type(job).__name__}.")
+
+
+def _entered_call(fn: Body | None, enter: Enter) -> Body | None:
+    return None if fn is None else lambda ctx: ctx.call(fn, enter(ctx))
 
 
 def _entered_check(condition: Condition, enter: Enter) -> Condition:

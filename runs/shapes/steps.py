@@ -7,7 +7,13 @@ from pathlib import PurePath
 from typing import Any, TypeVar
 
 from runs.kernel.commandline import COMMAND_TIMEOUT_MS, parse_command
-from runs.kernel.conditions import Condition, ConditionResult, describe_conditions, to_condition
+from runs.kernel.conditions import (
+    Condition,
+    ConditionResult,
+    describe_conditions,
+    to_condition,
+    watches_workspace,
+)
 from runs.kernel.errors import DeclarationError
 from runs.kernel.graph import LeafShape
 from runs.kernel.jsonable import digest_hex
@@ -40,6 +46,8 @@ def gate_job(label: str, condition: Any, *, target: str | None = None) -> Job:
     _need_label(label)
     check = to_condition(condition)
     extra: dict[str, Any] = {"gate": list(describe_conditions(condition))}
+    if watches_workspace(check.shape):
+        extra["watches"] = True
     if target is not None:
         extra["target"] = target
     code = digest_hex(dict(check.shape))

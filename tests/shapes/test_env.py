@@ -13,6 +13,7 @@ from runs.kernel.errors import DeclarationError
 from runs.kernel.outcomes import kickback
 from runs.shapes.dag import Node, dag
 from runs.shapes.env import with_env
+from runs.shapes.loop import loop
 from runs.shapes.plan import job_meta
 from runs.shapes.steps import command_job, command_succeeds, fn_job
 
@@ -84,6 +85,29 @@ def test_r74_everything_beneath_a_graph_sees_them() -> None:
     assert len(shown) == 2
     assert all("MODE is dev" in e.fields["outcome"]["summary"] for e in shown)
     assert not [event for event in run(flow).events if event.kind == "job:end"]
+
+
+def test_r74_a_loop_and_all_its_parts_see_them() -> None:
+    seen: list[Any] = []
+
+    def look(ctx: Any, _last: Any = None) -> bool:
+        seen.append(ctx.env_overlay.get("MODE"))
+        return True
+
+    job = loop(
+        "l",
+        lambda ctx: look(ctx) and None,
+        start=look,
+        until=look,
+        review=fn_job("review", lambda ctx: look(ctx) and None),
+        max=1,
+        no_progress={"signal": look, "workspace": False},
+        on_iteration=look,
+        on_complete=look,
+    )
+
+    assert run(with_env(job, {"MODE": "dev"})).outcome.passed
+    assert seen == ["dev"] * 7
 
 
 def test_r75_the_wrapper_adds_no_event_and_no_path() -> None:
