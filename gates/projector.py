@@ -40,7 +40,7 @@ def project(turn: Turn) -> None:
     )
     for event in turn.events:
         projection.apply(event)
-    if _write(projection, before):
+    if _write(turn, projection, before):
         turn.inbox_changed = True
 
 
@@ -70,10 +70,10 @@ def _is_about_all(turn: Turn, event: Event) -> bool:
     return False
 
 
-def _write(projection: Projection, before: dict[UUID, dict[str, Any]]) -> bool:
+def _write(turn: Turn, projection: Projection, before: dict[UUID, dict[str, Any]]) -> bool:
     """Store what differs; each row moves from the status it was read with, or not at all."""
     new = [row for row in projection.rows.values() if row.pk not in before]
-    statements.insert(Request, [statements.columns_of(row) for row in new])
+    turn.writes.insert(Request, [statements.columns_of(row) for row in new])
     changed = False
     for row in projection.rows.values():
         old = before.get(row.pk)
@@ -82,10 +82,9 @@ def _write(projection: Projection, before: dict[UUID, dict[str, Any]]) -> bool:
             continue
         changed = True
         same = {"pk": row.pk, "status": old["status"], "holder": old["holder"]}
-        if not statements.update(Request, differing, **same):
-            raise RowsDrifted(f"{row.request_id} moved under its run. Run `manage.py rebuild`.")
-    responses = [statements.columns_of(row) for row in projection.responses]
-    statements.insert(Response, responses)
+        drifted = RowsDrifted(f"{row.request_id} moved under its run. Run `manage.py rebuild`.")
+        turn.writes.update(Request, differing, lost=drifted, **same)
+    turn.writes.insert(Response, [statements.columns_of(row) for row in projection.responses])
     return changed or bool(new)
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
-from runs import statements
 from runs.kernel.events import Event, EventKind
 from runs.kernel.graph import GraphShape, LeafShape, Shape
 from runs.kernel.slots import Slot
@@ -19,7 +18,10 @@ _FINAL: Final = {
     "aborted": Run.Status.CANCELLED,
     "exhausted": Run.Status.EXHAUSTED,
 }
-_COMPARED: Final = (
+# Everything of a run's row that a turn may change, but its outcome.
+_COPIED: Final = (
+    "last_seq",
+    "changed_at",
     "status",
     "waiting_on",
     "held_reason",
@@ -30,17 +32,13 @@ _COMPARED: Final = (
 )
 
 
-def update(
-    run: Run, shape: Shape | None, before: RunState, after: RunState, events: list[Event]
-) -> None:
-    """Copy the state's headline into the run's row, as far as it changed."""
-    was = {name: getattr(run, name) for name in _COMPARED}
-    copy(run, shape, after, events)
-    changed = [name for name, value in was.items() if getattr(run, name) != value]
-    if before.ended is not after.ended:
-        changed.append("outcome")
-    columns = ("last_seq", "changed_at", *changed)
-    statements.update(Run, {name: getattr(run, name) for name in columns}, pk=run.pk)
+def columns(run: Run, *, outcome: bool) -> dict[str, Any]:
+    """What a turn writes into the run's row: always the same columns, so one known statement.
+
+    The outcome may be long and is written when it changed.
+    """
+    names = (*_COPIED, "outcome") if outcome else _COPIED
+    return {name: getattr(run, name) for name in names}
 
 
 def copy(run: Run, shape: Shape | None, state: RunState, events: Iterable[Event]) -> None:

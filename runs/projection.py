@@ -12,14 +12,13 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
-from runs import statements
 from runs.fields import Ready, stored
 from runs.kernel.decide import shape_at
 from runs.kernel.events import Event, EventKind, Path
 from runs.kernel.graph import GraphShape, LeafShape, Shape
 from runs.kernel.outcomes import Outcome
 from runs.kernel.state import NodeState, RunState, Slot
-from runs.models import Run, Step
+from runs.models import Step
 
 ENDED: Final = {
     "pass": Step.Status.PASSED,
@@ -28,7 +27,8 @@ ENDED: Final = {
     "exhausted": Step.Status.EXHAUSTED,
     "paused": Step.Status.WAITING,
 }
-_CHANGING: Final = (
+SAME_STEP: Final = ("run", "path")
+CHANGING: Final = (
     "status",
     "attempt",
     "queued_at",
@@ -90,24 +90,29 @@ def written(places: Places) -> Places:
     }
 
 
-def create_steps(run: Run, places: Places) -> None:
-    """One idle row per place of the shape."""
-    statements.insert(Step, [{"run_id": run.pk, **facts} for facts in places.values()])
+def all_rows(
+    run_id: UUID, places: Places, begun: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """One row per place of the shape: as it has begun, or idle."""
+    rows = {facts["path"]: {"run_id": run_id, **facts} for facts in places.values()}
+    for row in begun:
+        rows[row["path"]].update(row)
+    return list(rows.values())
 
 
-def project(
-    run: Run,
+def changed_rows(
+    run_id: UUID,
     shape: Shape,
     places: Places,
     before: RunState,
     after: RunState,
     events: Iterable[Event],
-) -> None:
-    """Bring the rows of the steps up to date with the events of one turn."""
+) -> list[dict[str, Any]]:
+    """The rows of the steps that the events of one turn may have changed."""
     changed = _changed(shape, before, after, events)
-    if changed:
-        rows = step_rows(run.pk, shape, places, changed, after, marks_of(events))
-        statements.insert(Step, list(rows), unique=("run", "path"), update=_CHANGING)
+    if not changed:
+        return []
+    return list(step_rows(run_id, shape, places, changed, after, marks_of(events)))
 
 
 def _changed(

@@ -16,12 +16,13 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from runs import dispatch, folding, headline, live, projection, statements
+from runs.batch import Batch
 from runs.fairness import sqlite_writer
 from runs.kernel.decide import Command, StartStep, commands, decide
 from runs.kernel.events import Event, Path
 from runs.kernel.graph import Shape
 from runs.kernel.state import reduce
-from runs.models import Artifact, Attempt, Run
+from runs.models import Artifact, Attempt, Run, Step
 from runs.models import Event as EventRow
 
 Projector = Callable[["Turn"], None]
@@ -44,9 +45,17 @@ class Turn:
     """One transaction on one run: read `state`, `append` facts, and leave."""
 
     def __init__(
-        self, run: Run, now: datetime, actor: str, surface: str, *, outermost: bool
+        self,
+        run: Run,
+        now: datetime,
+        actor: str,
+        surface: str,
+        *,
+        outermost: bool,
+        first: bool = False,
     ) -> None:
         self.run = run
+        self._first = first
         self._base = run.last_seq
         # Events keep milliseconds; the fold must see the same time now and on a later reading.
         self.now = now.replace(microsecond=now.microsecond // 1000 * 1000)
@@ -63,6 +72,8 @@ class Turn:
         self.commands: list[Command] = []
         self.sent: list[int] = []
         self.inbox_changed = False
+        # Sent together at the end; a writer that lost takes the whole turn back.
+        self.writes = Batch()
 
     @property
     def next_seq(self) -> int:
@@ -107,24 +118,40 @@ class Turn:
     def close(self) -> None:
         """Write events and rows, and arrange what happens after the commit."""
         self.settle()
+        if self.events or self._first:
+            self._write_rows()
+        self.writes.send()
         if not self.events:
             return
-        statements.insert(EventRow, [self._row(event) for event in self.events])
-        if self.shape is not None:
-            self.commands = commands(self.shape, self.before, self.state)
-        self.sent = self._attempts()
-        artifacts = list(projection.artifact_rows(self.run.pk, self.events))
-        if artifacts:
-            statements.insert(Artifact, artifacts)
-        if self.shape is not None:
-            places = folding.places_of(self.run.definition_id)
-            projection.project(self.run, self.shape, places, self.before, self.state, self.events)
-        for projector in _projectors:
-            projector(self)
-        headline.update(self.run, self.shape, self.before, self.state, self.events)
         # Methods, not partials: Django names the callback in its log when one fails.
         for follow in (self._remember, self._hand_out, self._ring):
             transaction.on_commit(follow, robust=True)
+
+    def _write_rows(self) -> None:
+        headline.copy(self.run, self.shape, self.state, self.events)
+        if self._first:
+            self.writes.insert(Run, [statements.columns_of(self.run)])
+        else:
+            changed = headline.columns(self.run, outcome=self.before.ended is not self.state.ended)
+            self.writes.update(Run, changed, pk=self.run.pk)
+        self.writes.insert(EventRow, [self._row(event) for event in self.events])
+        if self.shape is not None:
+            self.commands = commands(self.shape, self.before, self.state)
+            self._hand_over()
+            self._write_steps(self.shape)
+        self.writes.insert(Artifact, list(projection.artifact_rows(self.run.pk, self.events)))
+        for projector in _projectors:
+            projector(self)
+
+    def _write_steps(self, shape: Shape) -> None:
+        places = folding.places_of(self.run.definition_id)
+        rows = projection.changed_rows(
+            self.run.pk, shape, places, self.before, self.state, self.events
+        )
+        if self._first:
+            self.writes.insert(Step, projection.all_rows(self.run.pk, places, rows))
+        else:
+            self.writes.insert(Step, rows, unique=projection.SAME_STEP, update=projection.CHANGING)
 
     def _row(self, event: Event) -> dict[str, Any]:
         return {
@@ -149,36 +176,26 @@ class Turn:
     def _ring(self) -> None:
         live.ring(self.run.pk, self.last_seq, inbox=self.inbox_changed)
 
-    def _attempts(self) -> list[int]:
+    def _hand_over(self) -> None:
         """One row per start that is now due, none for a start that was taken back."""
-        starts = []
+        rows = []
         for command in self.commands:
+            which: dict[str, Any] = {
+                "run_id": self.run.pk,
+                "path": statements.path_text(command.path),
+                "task": command.task,
+                "number": command.number,
+            }
             if isinstance(command, StartStep):
-                starts.append(command)
+                rows.append({**which, "ready_at": self.now, "sent_at": self.now})
             else:
-                statements.update(
+                self.writes.update(
                     Attempt,
                     {"status": Attempt.Status.WITHDRAWN, "ended_at": self.now},
-                    run_id=self.run.pk,
-                    path=statements.path_text(command.path),
-                    task=command.task,
-                    number=command.number,
+                    **which,
                     status=Attempt.Status.READY,
                 )
-        if not starts:
-            return []
-        rows = [
-            {
-                "run_id": self.run.pk,
-                "path": statements.path_text(start.path),
-                "task": start.task,
-                "number": start.number,
-                "ready_at": self.now,
-                "sent_at": self.now,
-            }
-            for start in starts
-        ]
-        return statements.insert(Attempt, rows, returning=True)
+        self.writes.insert(Attempt, rows, keys=self.sent)
 
 
 @contextlib.contextmanager
@@ -203,12 +220,10 @@ def first_turn(run: Run, *, actor: str, surface: str) -> Iterator[Turn]:
     with _writer(), transaction.atomic():
         now = database_now()
         run.created_at = run.changed_at = now
-        statements.insert(Run, [statements.columns_of(run)])
-        run._state.adding = False
-        opened = Turn(run, now, actor, surface, outermost=False)
-        projection.create_steps(run, folding.places_of(run.definition_id))
+        opened = Turn(run, now, actor, surface, outermost=False, first=True)
         yield opened
         opened.close()
+        run._state.adding = False
 
 
 @contextlib.contextmanager

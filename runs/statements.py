@@ -30,7 +30,7 @@ def insert(
     What a row does not name gets its default. Returns the keys when asked.
     """
     keys: list[Any] = []
-    fields = _written(model, connection.vendor)
+    fields = written(model, connection.vendor)
     for begin in range(0, len(rows), ROWS_AT_ONCE):
         some = rows[begin : begin + ROWS_AT_ONCE]
         values = [
@@ -49,10 +49,10 @@ Prepare = Callable[[Any], Any]
 
 
 @lru_cache
-def _written(model: type[models.Model], vendor: str) -> tuple[tuple[str, Prepare, Any], ...]:
+def written(model: type[models.Model], vendor: str) -> tuple[tuple[str, Prepare, Any], ...]:
     """Name, preparation and default of each column but a key that the database makes."""
     found = []
-    for field in _columns(model):
+    for field in columns(model):
         prepare = _prepare(field, vendor)
         default = None if field.default is models.NOT_PROVIDED else field.get_default()
         if default is None and field.empty_strings_allowed and not field.null:
@@ -61,7 +61,8 @@ def _written(model: type[models.Model], vendor: str) -> tuple[tuple[str, Prepare
     return tuple(found)
 
 
-def _columns(model: type[models.Model]) -> list[Any]:
+def columns(model: type[models.Model]) -> list[Any]:
+    """The columns that are written: all but a key that the database makes."""
     return [
         field for field in model._meta.concrete_fields if not isinstance(field, models.AutoField)
     ]
@@ -105,18 +106,24 @@ def _insert(
     update: tuple[str, ...],
     returning: bool,
 ) -> str:
-    columns = [field.column for field in _columns(model)]
-    row = f"({', '.join(['%s'] * len(columns))})"
-    table, names = _quoted(model._meta.db_table), ", ".join(map(_quoted, columns))
+    named = [field.column for field in columns(model)]
+    row = f"({', '.join(['%s'] * len(named))})"
+    table, names = quoted(model._meta.db_table), ", ".join(map(quoted, named))
     sql = f"INSERT INTO {table} ({names}) VALUES {', '.join([row] * count)}"  # noqa: S608  no values
-    if unique:
-        changes = (f"{name} = EXCLUDED.{name}" for name in map(_column_of(model), update))
-        sql += f" ON CONFLICT ({', '.join(map(_column_of(model), unique))})"
-        sql += f" DO UPDATE SET {', '.join(changes)}"
+    sql += on_conflict(model, unique, update)
     if returning:
         assert model._meta.pk is not None
-        sql += f" RETURNING {_quoted(model._meta.pk.column)}"
+        sql += f" RETURNING {quoted(model._meta.pk.column)}"
     return sql
+
+
+def on_conflict(model: type[models.Model], unique: tuple[str, ...], update: tuple[str, ...]) -> str:
+    """What an insertion says about rows that are there already."""
+    if not unique:
+        return ""
+    changes = (f"{name} = EXCLUDED.{name}" for name in map(_column_of(model), update))
+    same = ", ".join(map(_column_of(model), unique))
+    return f" ON CONFLICT ({same}) DO UPDATE SET {', '.join(changes)}"
 
 
 def update(model: type[models.Model], changes: Mapping[str, Any], **where: Any) -> int:
@@ -134,10 +141,10 @@ def _update(
     model: type[models.Model], changes: tuple[str, ...], where: tuple[str, ...], vendor: str
 ) -> tuple[str, tuple[Prepare, ...]]:
     column = _column_of(model)
-    table = _quoted(model._meta.db_table)
+    table = quoted(model._meta.db_table)
     sets = ", ".join(f"{column(name)} = %s" for name in changes)
     sql = f"UPDATE {table} SET {sets} WHERE {_condition(model, where)}"  # noqa: S608  no values
-    return sql, tuple(_prepare(_field_of(model, name), vendor) for name in (*changes, *where))
+    return sql, tuple(_prepare(field_of(model, name), vendor) for name in (*changes, *where))
 
 
 @lru_cache(maxsize=4096)
@@ -163,17 +170,17 @@ def lock(model: type[M], **where: Any) -> tuple[M, Any] | None:
 def _select(
     model: type[models.Model], where: tuple[str, ...], vendor: str, *, lock: bool
 ) -> tuple[str, tuple[Prepare, ...]]:
-    columns = ", ".join(_quoted(field.column) for field in model._meta.concrete_fields)
+    columns = ", ".join(quoted(field.column) for field in model._meta.concrete_fields)
     # SQLite locks the whole database when a transaction begins.
     now, locked = "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW')", ""
     if vendor == "postgresql":
         now, locked = "CLOCK_TIMESTAMP()", " FOR NO KEY UPDATE"
     if lock:
         columns = f"{columns}, {now}"
-    table = _quoted(model._meta.db_table)
+    table = quoted(model._meta.db_table)
     sql = f"SELECT {columns} FROM {table} WHERE {_condition(model, where)}"  # noqa: S608  no values
     sql += locked if lock else ""
-    return sql, tuple(_prepare(_field_of(model, name), vendor) for name in where)
+    return sql, tuple(_prepare(field_of(model, name), vendor) for name in where)
 
 
 def rows(model: type[M], **where: Any) -> list[M]:
@@ -217,12 +224,13 @@ def _condition(model: type[models.Model], where: tuple[str, ...]) -> str:
     return " AND ".join(f"{_column_of(model)(name)} = %s" for name in where)
 
 
-def _field_of(model: type[models.Model], name: str) -> Any:
+def field_of(model: type[models.Model], name: str) -> Any:
+    """The field of a column; `pk` is the key's."""
     return model._meta.pk if name == "pk" else model._meta.get_field(name)
 
 
 def _column_of(model: type[models.Model]) -> Callable[[str], str]:
-    return lambda name: _quoted(_field_of(model, name).column)
+    return lambda name: quoted(field_of(model, name).column)
 
 
 def columns_of(row: models.Model) -> dict[str, Any]:
@@ -230,6 +238,12 @@ def columns_of(row: models.Model) -> dict[str, Any]:
     return {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields}
 
 
-def _quoted(name: str | None) -> str:
+def prepare_of(model: type[models.Model], name: str) -> Prepare:
+    """What makes the column's value of a Python value."""
+    return _prepare(field_of(model, name), connection.vendor)
+
+
+def quoted(name: str | None) -> str:
+    """A name as the database takes it."""
     assert name is not None
     return connection.ops.quote_name(name)

@@ -204,14 +204,15 @@ def _end_once(start: Start, write: Write) -> None:
     try:
         with record.turn(start.due.run_id, surface="worker") as turn:
             start.finish(turn)
-            try:
-                write(turn)
-            except Exception:
-                # What another worker did since makes no sense of this result; say only that.
-                if not start.has(Attempt.Status.RUNNING):
-                    raise Taken from None
-                raise
+            write(turn)
     except Taken:
+        _refused(start)
+    except AWAY:
+        raise
+    except Exception:
+        # Where the start is over already, its result cannot fit the record any more.
+        if start.has(Attempt.Status.RUNNING):
+            raise
         _refused(start)
 
 
