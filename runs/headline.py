@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any, Final
 
-from runs.kernel.events import Event, EventKind
-from runs.kernel.graph import GraphShape, LeafShape, Shape
-from runs.kernel.slots import Slot
+from runs.kernel.decide import shape_at
+from runs.kernel.events import Event, EventKind, Path
+from runs.kernel.graph import GraphShape, LeafShape, LoopShape, Shape, leaf_count
+from runs.kernel.loop_events import COMPLETE, LOOP_TASKS
+from runs.kernel.loops import LoopState
+from runs.kernel.slots import WHEN, Slot
 from runs.kernel.state import RunState
 from runs.models import Run
 from runs.projection import moment, plain
@@ -26,6 +30,7 @@ _COPIED: Final = (
     "waiting_on",
     "held_reason",
     "done_count",
+    "wake_at",
     "cancel_requested_at",
     "started_at",
     "ended_at",
@@ -59,6 +64,7 @@ def copy(run: Run, shape: Shape | None, state: RunState, events: Iterable[Event]
     run.held_reason = plain(state.held, 10_000)
     run.outcome = None if state.ended is None else state.ended.to_json()
     run.done_count = done_count(shape, state)
+    run.wake_at = _wakes_at(state)
     if not state.cancelled:
         run.cancel_requested_at = None
     if run.status not in Run.FINAL:
@@ -79,9 +85,17 @@ def run_status(shape: Shape | None, state: RunState) -> tuple[str, list[str]]:
         slots = (*state.checks.values(), *state.slots.values())
         began = any(slot.started_at for slot in slots) or kinds
         return (Run.Status.RUNNING if began else Run.Status.QUEUED), []
+    if state.waits:
+        return Run.Status.RETRY_PENDING, sorted(kinds)
     if kinds:
         return Run.Status.WAITING, sorted(kinds)
     return Run.Status.PAUSED, []
+
+
+def _wakes_at(state: RunState) -> datetime | None:
+    """When the first thing that waits for its time may go on (design I12)."""
+    asleep = not state.waits or state.ended is not None or state.held or state.cancelled
+    return None if asleep else moment(min(state.waits.values()))
 
 
 def _activity(shape: Shape, state: RunState) -> tuple[bool, set[str]]:
@@ -103,16 +117,29 @@ def _open_slots(shape: Shape, state: RunState) -> Iterator[Slot]:
     if isinstance(shape, LeafShape):
         yield state.slots.get((), Slot())
         return
-    graphs = {path[:-1] for path in state.scopes}
+    composites = {path[:-1] for path in (*state.scopes, *state.loops)}
     for path, scope in state.scopes.items():
         if scope.ended is not None:
             continue
         for name in scope.names(scope.open):
             inner = (*path, name)
             if scope.nodes[name].status == "checking":
-                yield state.checks[inner]
-            elif inner not in graphs:
+                yield state.checks[WHEN, inner]
+            elif inner not in composites:
                 yield state.slots[inner]
+    for path, loop in state.loops.items():
+        yield from _open_in_loop(shape, path, loop, state)
+
+
+def _open_in_loop(shape: Shape, path: Path, loop: LoopState, state: RunState) -> Iterator[Slot]:
+    for task in LOOP_TASKS if loop.is_open else (COMPLETE,):
+        check = state.checks.get((task, path))
+        if check is not None and check.status in ("queued", "running"):
+            yield check
+    slot = state.slots.get(path)
+    is_leaf = isinstance(shape_at(shape, path, state.loops), LeafShape)
+    if loop.is_open and slot is not None and is_leaf:
+        yield slot
 
 
 def done_count(shape: Shape | None, state: RunState) -> int:
@@ -121,18 +148,33 @@ def done_count(shape: Shape | None, state: RunState) -> int:
         return 0
     if isinstance(shape, LeafShape):
         return int(state.slots.get((), Slot()).status == "ended")
-    return _graph_done(shape, (shape.name,), state)
+    return _done(shape, (), state)
 
 
-def _graph_done(graph: GraphShape, path: tuple[str, ...], state: RunState) -> int:
+def _done(job: GraphShape | LoopShape, slot: Path, state: RunState) -> int:
+    path = (*slot, job.name)
+    if isinstance(job, LoopShape):
+        loop = state.loops.get(path)
+        return 0 if loop is None else _loop_done(job, path, loop, state)
     scope = state.scopes.get(path)
     if scope is None:
         return 0
     count = 0
-    for node in graph.nodes:
-        if isinstance(node.job, GraphShape):
+    for node in job.nodes:
+        if not isinstance(node.job, LeafShape):
             if scope.nodes[node.name].status != "idle":
-                count += _graph_done(node.job, (*path, node.name, node.job.name), state)
+                count += _done(node.job, (*path, node.name), state)
         elif scope.nodes[node.name].status == "done":
             count += 1
     return count
+
+
+def _loop_done(job: LoopShape, path: Path, loop: LoopState, state: RunState) -> int:
+    """The steps of this round; all of them once the loop is over."""
+    if loop.ended is not None and loop.ended.status != "paused":
+        return leaf_count(job)
+    if loop.in_review:
+        return leaf_count(job.body) + int(loop.review is not None)
+    if isinstance(job.body, LeafShape):
+        return int(loop.body is not None)
+    return _done(job.body, path, state)

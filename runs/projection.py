@@ -15,8 +15,10 @@ from uuid import UUID
 from runs.fields import Ready, stored
 from runs.kernel.decide import shape_at
 from runs.kernel.events import Event, EventKind, Path
-from runs.kernel.graph import GraphShape, LeafShape, Shape
+from runs.kernel.graph import GraphShape, LeafShape, LoopShape, Shape
+from runs.kernel.loops import LoopState
 from runs.kernel.outcomes import Outcome
+from runs.kernel.slots import REVIEW
 from runs.kernel.state import NodeState, RunState, Slot
 from runs.models import Step
 
@@ -61,25 +63,39 @@ def places_of(shape: Shape | None) -> Places:
         return {(): {"path": [], "name": shape.label, "kind": shape.kind, "position": 0}}
     return {
         tuple(facts["path"]): {**facts, "position": position}
-        for position, facts in enumerate(_graph_places(shape, (shape.name,)))
+        for position, facts in enumerate(_inside(shape, (), 0))
     }
 
 
-def _graph_places(graph: GraphShape, path: Path) -> Iterator[dict[str, Any]]:
-    for node in graph.nodes:
-        inner = (*path, node.name)
-        yield {
-            "path": list(inner),
-            "parent": list(path),
-            "name": node.name,
-            "kind": node.job.kind if isinstance(node.job, LeafShape) else "graph",
-            "depth": len(path) // 2,
-            "needs": list(node.needs),
-            "desc": node.desc or "",
-            "gate": node.gate or "",
-        }
-        if isinstance(node.job, GraphShape):
-            yield from _graph_places(node.job, (*inner, node.job.name))
+def _inside(job: Shape, slot: Path, depth: int) -> Iterator[dict[str, Any]]:
+    """The rows of what a graph or a loop holds; a leaf holds nothing."""
+    if isinstance(job, GraphShape):
+        path = (*slot, job.name)
+        for node in job.nodes:
+            yield {
+                **_row(node.job, (*path, node.name), path, node.name, depth),
+                "needs": list(node.needs),
+                "desc": node.desc or "",
+                "gate": node.gate or "",
+            }
+            yield from _inside(node.job, (*path, node.name), depth + 1)
+    elif isinstance(job, LoopShape):
+        path = (*slot, job.name)
+        yield _row(job.body, path, path, _title(job.body), depth)
+        yield from _inside(job.body, path, depth + 1)
+        if job.review is not None:
+            yield _row(job.review, (*path, REVIEW), path, _title(job.review), depth)
+            yield from _inside(job.review, path, depth + 1)
+
+
+def _row(job: Shape, path: Path, parent: Path, name: str, depth: int) -> dict[str, Any]:
+    kind = "graph" if isinstance(job, GraphShape) else job.kind
+    facts = {"path": list(path), "parent": list(parent), "name": name, "kind": kind}
+    return {**facts, "depth": depth}
+
+
+def _title(job: Shape) -> str:
+    return job.label if isinstance(job, LeafShape) else job.name
 
 
 def written(places: Places) -> Places:
@@ -122,27 +138,35 @@ def _changed(
     if isinstance(shape, LeafShape):
         same = before.slots.get(()) is after.slots.get(()) and before.ended is after.ended
         return [] if same else [()]
+    touched: Iterable[Path]
     if any(event.kind in _WIDE for event in events):
-        touched: Iterable[Path] = (
-            (*path, name) for path, scope in after.scopes.items() for name in scope.nodes
-        )
+        touched = [(*path, name) for path, scope in after.scopes.items() for name in scope.nodes]
+        touched += after.loops
     else:
         touched = dict.fromkeys(path for event in events for path in _touched(event))
-    return [path for path in touched if _differs(path, before, after)]
+    found: dict[Path, None] = {}
+    for path in touched:
+        if _differs(path, before, after):
+            found[path] = None
+            if path in after.loops:
+                found[*path, REVIEW] = None
+    return list(found)
 
 
 def _touched(event: Event) -> Iterator[Path]:
     path = event.path
     if event.kind == EventKind.NODE:
         path = (*path, event.fields["node"])
-    # What happens inside a node may wake those around it.
-    while len(path) > 1:
+    # What happens inside a node may wake those around it, and what ends may end a round.
+    while path:
         yield path
-        path = path[:-2]
+        path = path[:-1]
 
 
 def _differs(path: Path, before: RunState, after: RunState) -> bool:
     if after.slots.get(path) is not before.slots.get(path):
+        return True
+    if after.loops.get(path) is not before.loops.get(path):
         return True
     scope, old = after.scopes.get(path[:-1]), before.scopes.get(path[:-1])
     if scope is old or scope is None or path[-1] not in scope.nodes:
@@ -215,12 +239,16 @@ def step_rows(
 
 def _facts(shape: Shape, path: Path, state: RunState, marks: Marks) -> dict[str, Any]:
     slot = state.slots.get(path)
+    if path in state.loops:
+        return _loop_facts(shape, path, state, in_review=False)
+    if path and path[-1] == REVIEW and path[:-1] in state.loops:
+        return _loop_facts(shape, path[:-1], state, in_review=True)
     if not path:
         facts = _root_facts(slot or Slot(), state)
     else:
         scope = state.scopes.get(path[:-1])
-        node = NodeState() if scope is None else scope.nodes[path[-1]]
-        is_leaf = isinstance(shape_at(shape, path), LeafShape)
+        node = NodeState() if scope is None else scope.nodes.get(path[-1], NodeState())
+        is_leaf = isinstance(shape_at(shape, path, state.loops), LeafShape)
         facts = _node_facts(node, slot if is_leaf else None)
     outcome = facts.pop("result")
     ended = outcome is not None and outcome.status != "paused"
@@ -232,6 +260,39 @@ def _facts(shape: Shape, path: Path, state: RunState, marks: Marks) -> dict[str,
         "request_id": plain(slot.request_id if slot is not None else "", 600),
         "sent_back_to": marks.sent.get(path, ""),
     }
+
+
+def _loop_facts(shape: Shape, path: Path, state: RunState, *, in_review: bool) -> dict[str, Any]:
+    """The row of a loop's body or review, as this round has it."""
+    loop, slot = state.loops[path], state.slots.get(path, Slot())
+    here = in_review == loop.in_review and loop.iteration > 0 and not loop.anew
+    span = loop.review_span if in_review else loop.body_span
+    outcome = loop.review if in_review else loop.body
+    is_leaf = isinstance(shape_at(shape, path, state.loops), LeafShape)
+    ended = outcome is not None and outcome.status != "paused"
+    return {
+        "status": _inner_status(loop, slot if here and is_leaf else None, outcome, here=here),
+        "attempt": max(1, loop.iteration),
+        "queued_at": _moment(span.due),
+        "started_at": _moment(span.began or (0 if is_leaf else span.due)),
+        "ended_at": _moment(span.ended) if ended else None,
+        "summary": plain((outcome.summary if outcome is not None else "") or "", MAX_SUMMARY),
+        "outcome": outcome.to_json() if ended and outcome is not None else None,
+        "request_id": plain(slot.request_id if here and is_leaf else "", 600),
+        "sent_back_to": "",
+    }
+
+
+def _inner_status(
+    loop: LoopState, slot: Slot | None, outcome: Outcome | None, *, here: bool
+) -> str:
+    if outcome is not None:
+        return _outcome_status(outcome)
+    if not here:
+        return Step.Status.IDLE
+    if loop.ended is not None and loop.ended.status != "paused":
+        return Step.Status.CANCELLED
+    return Step.Status.RUNNING if slot is None else _slot_status(slot)
 
 
 def _root_facts(slot: Slot, state: RunState) -> dict[str, Any]:
