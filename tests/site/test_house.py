@@ -61,7 +61,8 @@ def test_constraints_hold_every_package_that_the_project_names() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["runs", "gates", "runs.kernel", "runs.shapes", "runs.engines", "runs.drivers"]
+    "module",
+    ["runs", "gates", "runs.kernel", "runs.shapes", "runs.report", "runs.engines", "runs.drivers"],
 )
 def test_importing_the_authors_side_loads_no_framework(module: str) -> None:
     code = (
