@@ -10,7 +10,7 @@ from uuid import UUID
 from celery import shared_task
 from celery.signals import worker_ready, worker_shutting_down
 
-from runs import registry, worker
+from runs import registry, schedules, worker
 from runs import sweep as sweeping
 from runs.steady import let_go
 
@@ -36,6 +36,12 @@ def advance(run: str) -> None:
 def sweep() -> None:
     """Repair what was lost."""
     sweeping.sweep()
+
+
+@shared_task(name="runs.start")
+def start(workflow: str, params: dict[str, Any] | None = None, once_per: str = "") -> None:
+    """Start a run for a schedule, once per "day", "hour" or "minute" (UTC) however often told."""
+    schedules.start(workflow, params, once_per=once_per)
 
 
 @worker_ready.connect

@@ -8,7 +8,7 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from runs import EXIT_PAUSED, approval, fn_job, pipeline, services
+from runs import EXIT_PAUSED, approval, fn_job, loop, never, pipeline, services
 from runs.models import Run
 from tests import flows
 
@@ -34,12 +34,17 @@ def asking() -> Any:
 
 
 def start_run(job: Any, *options: str) -> tuple[int, list[str]]:
-    out, code = StringIO(), 0
-    try:
-        call_command("start_run", flows.offer(job), *options, stdout=out)
-    except SystemExit as left:
-        code = int(str(left.code))
+    out = StringIO()
+    code = left_by(flows.offer(job), *options, out=out)
     return code, out.getvalue().splitlines()
+
+
+def left_by(*arguments: str, out: StringIO | None = None) -> int:
+    try:
+        call_command("start_run", *arguments, stdout=out or StringIO())
+    except SystemExit as left:
+        return int(str(left.code))
+    return 0
 
 
 def test_a_run_is_started_and_its_id_printed() -> None:
@@ -58,6 +63,7 @@ def broken(ctx: Any) -> None:
     [
         (fn_job("good", lambda ctx: "done"), 0, "passed"),
         (fn_job("bad", broken), 1, "failed"),
+        (loop("more", fn_job("again", lambda ctx: "no"), until=never, max=2), 2, "exhausted"),
         (asking(), EXIT_PAUSED, "waiting_for_gate"),
     ],
 )
@@ -90,6 +96,27 @@ def test_started_five_times_by_hand_a_question_is_waited_for_and_no_step_repeate
     assert flows.fresh(run).status == "waiting"
     assert flows.kinds(run).count("callback-requested") == 1
     assert CALLS == ["first"]
+
+
+def test_the_same_key_is_the_same_run_until_it_is_answered_and_after() -> None:
+    name = flows.offer(asking())
+    daily = (name, "--wait", "--idempotency-key", "asking 2026-01-01")
+    assert left_by(*daily) == left_by(*daily) == EXIT_PAUSED
+    run = Run.objects.get()
+
+    flows.answer(run, {"approved": True})
+
+    assert left_by(*daily) == left_by(*daily) == 0
+    assert left_by(name, "--wait", "--idempotency-key", "asking 2026-01-02") == EXIT_PAUSED
+    assert Run.objects.count() == 2
+    assert CALLS == ["first", "first"]
+
+
+def test_a_key_that_started_something_else_is_refused() -> None:
+    left_by(flows.offer(asking()), "--idempotency-key", "k")
+
+    with pytest.raises(CommandError, match="with other input"):
+        left_by(flows.offer(fn_job("other", lambda ctx: "")), "--idempotency-key", "k")
 
 
 @pytest.mark.parametrize("params", ["[]", "{", '{"n": NaN}', "@/no/such/file"])

@@ -36,6 +36,13 @@ class Command(BaseCommand):
             help="stay until it ends or waits: 0 pass, 1 fail, 2 exhausted, 75 waits, 130 aborted",
         )
 
+        parser.add_argument(
+            "--idempotency-key",
+            default="",
+            metavar="KEY",
+            help="start it once: the same key again is the same run, whatever became of it",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         given = options["params"]
         try:
@@ -47,7 +54,13 @@ class Command(BaseCommand):
             raise CommandError("--params: give a JSON object.")
         registry.refresh(alone=False)
         try:
-            run = services.start_run(options["workflow"], params, actor="system", surface="command")
+            run = services.start_run(
+                options["workflow"],
+                params,
+                actor="system",
+                surface="command",
+                idempotency_key=options["idempotency_key"],
+            )
         except RunsError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(str(run.pk))
