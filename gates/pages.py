@@ -114,7 +114,8 @@ class GatePage:
 
     @property
     def due_at(self) -> datetime | None:
-        return self.detail.row.due_at
+        """The deadline, while there is something to be late with."""
+        return self.detail.row.due_at if self.detail.row.is_open else None
 
     @property
     def fingerprint(self) -> str:
@@ -145,14 +146,14 @@ class GatePage:
     @property
     def on_yes(self) -> str:
         names = self.detail.outcomes.on_yes
-        if self.detail.row.routing.get("purpose") != "approval":
+        if self.kept or self.detail.row.routing.get("purpose") != "approval":
             return ""
         return f"the run goes on with {_listed(names)}" if names else "the run goes on"
 
     @property
     def on_no(self) -> str:
         outcomes = self.detail.outcomes
-        if self.detail.row.routing.get("purpose") != "approval":
+        if self.kept or self.detail.row.routing.get("purpose") != "approval":
             return ""
         if not outcomes.on_no:
             return "the step fails with your note"
@@ -191,10 +192,11 @@ class GatePage:
 
     @property
     def steps(self) -> list[Mapping[str, Any]]:
+        over = self.detail.run.is_final
         return [
             {
                 "name": visible(step.name),
-                "status": step.status,
+                "status": "cancelled" if over and step.status == "waiting" else step.status,
                 "url": self.run_url,
                 "current": step.current,
             }
@@ -257,7 +259,7 @@ def _banner(detail: GateDetail) -> Mapping[str, str] | None:
     if detail.mode == "kept":
         text = (
             "The run was cancelled and its question kept. "
-            "An answer is recorded; it does not start the run."
+            "An answer is recorded and starts nothing; the run takes it if somebody resumes it."
         )
         return {"kind": "changed", "text": text}
     if row.status == Request.Status.SUPERSEDED:

@@ -32,7 +32,7 @@ _PLAIN: Final = frozenset({"id", "short", "at", "author", "subject", "name", "ti
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One value: text, code, time or number."""
+    """One value: text, code, number, a day ("time") or a day with its hour ("moment")."""
 
     kind: str
     text: str
@@ -178,7 +178,9 @@ def _table(label: str, items: list[Any], look: _Look) -> Fact:
         return Fact(label=label, kind="tree", value=items if len(items) > 1 else items[0])
     # What it is comes before who, and when comes last.
     columns.sort(key=lambda name: _ORDER.get(name, 2))
-    rows = [[_cell(item.get(name), _CELL) for name in columns] for item in items[:MAX_ROWS]]
+    # Of a commit the day is enough; of anything else the hour may be what is asked about.
+    whole = "time" if "short" in columns else "moment"
+    rows = [[_cell(item.get(name), _CELL, whole) for name in columns] for item in items[:MAX_ROWS]]
     return Fact(
         label=label,
         kind="list",
@@ -198,7 +200,7 @@ def _is_flat(value: Mapping[str, Any]) -> bool:
     )
 
 
-def _cell(value: Any, limit: int | None = None) -> Cell:
+def _cell(value: Any, limit: int | None = None, moment: str = "moment") -> Cell:
     if value is None:
         return Cell(kind="none", text="none")
     if isinstance(value, bool):
@@ -210,16 +212,16 @@ def _cell(value: Any, limit: int | None = None) -> Cell:
     if _HASH.fullmatch(value):
         return Cell(kind="digest" if len(value) > 12 else "code", text=value)
     if _TIME.fullmatch(value):
-        return _moment(value)
+        return _moment(value, moment)
     text = visible(value)
     if limit is not None and len(text) > limit:
         text = text[: limit - 1] + "\u2026"
     return Cell(kind="text", text=text or "empty text")
 
 
-def _moment(value: str) -> Cell:
+def _moment(value: str, kind: str) -> Cell:
     try:
-        return Cell(kind="time", text=value, at=datetime.fromisoformat(value))
+        return Cell(kind=kind, text=value, at=datetime.fromisoformat(value))
     except ValueError:
         return Cell(kind="text", text=value)
 

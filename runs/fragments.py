@@ -80,9 +80,18 @@ def _facts(run: Run, waiting: int) -> dict[str, Any]:
         "done": run.done_count,
         "total": 0 if run.is_final and run.status != Run.Status.PASSED else run.total_count,
         "params_json": run.params,
-        "reason": visible(run.held_reason) or (step_views.failure_of(run) if failed else ""),
+        "reason": visible(run.held_reason) or _why_stopped(run, waiting, failed=failed),
         "about": words.about(run.params),
     }
+
+
+def _why_stopped(run: Run, waiting: int, *, failed: bool) -> str:
+    """What ended the run, or what it takes to go on."""
+    if failed:
+        return step_views.failure_of(run)
+    if run.status != Run.Status.PAUSED:
+        return ""
+    return "It goes on when somebody resumes it." if not waiting else "It waits for answers first."
 
 
 def actions(who: Principal, run: Run) -> dict[str, Any]:

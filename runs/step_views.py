@@ -14,6 +14,7 @@ from django.urls import reverse
 from runs import folding, words
 from runs.models import Artifact, Run, Step
 from runs.plaintext import first_line, visible
+from runs.projection import plain
 
 _WAITING: Final = "waiting for a person: "
 SUMMARY: Final = 400
@@ -56,6 +57,7 @@ class StepView:
     open: bool
     is_scope: bool
     is_kept: bool = False
+    is_answered: bool = False
     request_url: str = ""
     question: str = ""
     skipped_reason: str = ""
@@ -86,7 +88,8 @@ def step_views(
         places = run.steps.values_list("path", "position")
         ids = {tuple(path): f"s{position}" for path, position in places}
     scopes = {tuple(step.parent[:-1]) for step in steps if len(step.parent) > 1}
-    return [_step_view(run, step, ids, scopes, files, now, start, total) for step in steps]
+    over = answered(run, steps)
+    return [_step_view(run, step, ids, scopes, over, files, now, start, total) for step in steps]
 
 
 def _axis(run: Run, now: datetime) -> tuple[datetime, float]:
@@ -107,6 +110,7 @@ def _step_view(
     step: Step,
     ids: Mapping[tuple[str, ...], str],
     scopes: set[tuple[str, ...]],
+    over: set[tuple[str, ...]],
     files: Mapping[tuple[str, ...], list[FileView]],
     now: datetime,
     start: datetime,
@@ -121,7 +125,8 @@ def _step_view(
         width = max(0.4, min(100 - x, (end - step.started_at).total_seconds() / total * 100))
         bar = {"x": round(x, 2), "width": round(width, 2)}
     target = (*path[:-1], step.sent_back_to) if step.sent_back_to else ()
-    waits = step.status == Step.Status.WAITING and not run.is_final
+    is_answered = path in over
+    waits = step.status == Step.Status.WAITING and not run.is_final and not is_answered
     is_kept = step.status == Step.Status.WAITING and run.is_final
     skipped = step.status == Step.Status.SKIPPED
     is_scope = step.kind in SCOPES or path in scopes
@@ -130,8 +135,8 @@ def _step_view(
         name=visible(step.name),
         depth=step.depth,
         kind=step.kind,
-        status=Step.Status.CANCELLED if is_kept else step.status,
-        status_word="question kept" if is_kept else words.STEP_WORDS[step.status],
+        status=_status(step, is_kept=is_kept, is_answered=is_answered),
+        status_word=_word(step, is_kept=is_kept, is_answered=is_answered),
         attempt=step.attempt,
         rounds=str(step.attempt) if step.attempt > 1 else "",
         desc=visible(step.desc),
@@ -139,10 +144,12 @@ def _step_view(
         ended_at=step.ended_at,
         duration_text=words.length(step.started_at, step.ended_at),
         bar=bar,
-        summary="" if waits or is_kept or skipped else _summary(step),
+        summary="" if waits or is_kept or is_answered or skipped else _summary(step),
         output_text=visible(_output(step)),
         is_kept=is_kept,
-        open=not is_scope and (waits or step.status == Step.Status.FAILED),
+        is_answered=is_answered,
+        open=not is_scope
+        and (waits or is_kept or is_answered or step.status == Step.Status.FAILED),
         is_scope=is_scope,
         request_url="" if is_scope else request_url(run, step),
         question=question_of(step) if waits else "",
@@ -152,6 +159,23 @@ def _step_view(
         sent_back_note=_note(step),
         artifacts=files.get(path, []),
     )
+
+
+def _status(step: Step, *, is_kept: bool, is_answered: bool) -> str:
+    """The tone of the row; an answer that waits for a Resume is paused, not asking any more."""
+    if is_kept:
+        return Step.Status.CANCELLED
+    return "paused" if is_answered else step.status
+
+
+def _word(step: Step, *, is_kept: bool, is_answered: bool) -> str:
+    if is_kept:
+        return "question kept"
+    if is_answered:
+        return "answered"
+    if step.status == Step.Status.CANCELLED and step.started_at is not None:
+        return "cancelled"
+    return words.STEP_WORDS[step.status]
 
 
 def _summary(step: Step) -> str:
@@ -221,15 +245,27 @@ def waiting_of(run: Run) -> list[dict[str, Any]]:
             for request in asked[:OPEN_SHOWN]
         ]
     steps = run.steps.filter(status=Step.Status.WAITING).exclude(request_id="")
-    steps = steps.exclude(kind__in=SCOPES)
+    found = list(steps.exclude(kind__in=SCOPES).order_by("started_at"))
+    over = answered(run, found)
     return [
         {
             "text": question_of(step),
             "url": request_url(run, step),
             "since": step.started_at,
         }
-        for step in steps.order_by("started_at")
+        for step in found
+        if tuple(step.path) not in over
     ]
+
+
+def answered(run: Run, steps: Iterable[Step]) -> set[tuple[str, ...]]:
+    """Where the answer is in already and only waits for somebody to resume the run."""
+    waiting = [step for step in steps if step.status == Step.Status.WAITING and step.request_id]
+    if not waiting or run.is_final:
+        return set()
+    held = folding.state_at(run.pk, run.last_seq).callbacks.requests
+    live = {plain(name, 600) for name, one in held.items() if one.is_live}
+    return {tuple(step.path) for step in waiting if step.request_id not in live}
 
 
 def artifacts_of(run: Run) -> list[tuple[tuple[str, ...], FileView]]:

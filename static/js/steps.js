@@ -15,7 +15,8 @@ const isGoing = () => {
 
 function drawBars() {
   const steps = rows();
-  const now = serverNow();
+  const over = time(document.querySelector("#run-status")?.dataset.ended);
+  const now = over || serverNow();
   const starts = steps.map((row) => time(row.dataset.started)).filter(Number.isFinite);
   if (!starts.length) return;
   const first = Math.min(...starts);

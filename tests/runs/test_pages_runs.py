@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from gates import services
 from runs import artifacts, catalogue, event_lines, fn_job, queries, registry, run_graph, step_views
+from runs import services as run_services
 from runs.kernel.events import Event
 from runs.models import Artifact, Run
 from tests import factories, flows
@@ -252,3 +253,35 @@ def test_the_questions_of_a_stream_stand_on_its_run_and_lead_to_themselves() -> 
     (link,) = [one for one in page.all("a") if one.text == "Ship it?"]
     assert client.get(link.attributes["href"])["Location"] == row.get_absolute_url()
     assert client_of(factories.cyd()).get(link.attributes["href"]).status_code == 404
+
+
+def test_an_answer_that_waits_for_a_resume_is_no_question_any_more() -> None:
+    job = factories.release_job(on_answer="hold")
+    row = factories.pending_gate(factories.make_run(job, audience=FOR_ADA))
+    ada = factories.ada()
+    client = client_of(factories.person("oda", perms=["runs.view_run", "runs.change_run"]))
+    services.submit(
+        row.pk, principal=ada, token=None, digest=row.digest, response={"approved": True}
+    )
+
+    page = page_of(client.get(row.run.get_absolute_url()))
+
+    assert "paused" in page.by_id("run-status").text
+    assert "when somebody resumes it" in page.by_id("run-status").text
+    assert page.by_id("run-waiting").text == ""
+    approve = page.by_id("run-steps").children[0]
+    assert (approve.get("data-status"), approve.get("data-word")) == ("paused", "answered")
+    assert "taken when somebody resumes" in approve.text
+    assert page.by_id("run-actions").text.startswith("Resume")
+
+
+def test_a_question_kept_by_a_cancelled_run_stands_open_on_its_page() -> None:
+    row = factories.pending_gate(factories.make_run(audience=FOR_ADA))
+    run_services.cancel_run(row.run_id, actor="user:1")
+
+    page = page_of(client_of(factories.ada()).get(row.run.get_absolute_url()))
+
+    approve = page.by_id("run-steps").children[0]
+    assert approve.get("data-word") == "question kept"
+    assert "open" in next(one for one in approve.children if one.tag == "details").attributes
+    assert "may still be answered" in approve.text
