@@ -10,7 +10,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
-from runs import access, event_lines, queries, run_graph, step_views, words
+from runs import access, event_lines, queries, run_graph, spending, step_views, words
 from runs.actors import actor_label
 from runs.kernel.events import Event, EventKind, Path
 from runs.models import Run
@@ -63,6 +63,7 @@ def _facts(run: Run, waiting: int) -> dict[str, Any]:
     if run.status == Run.Status.RUNNING and run.cancel_requested_at is not None:
         word = "being cancelled"
     failed = run.status in (Run.Status.FAILED, Run.Status.EXHAUSTED)
+    spent, counted = spending.told(run)
     return {
         "id": str(run.pk),
         "short": run.short,
@@ -78,6 +79,8 @@ def _facts(run: Run, waiting: int) -> dict[str, Any]:
         "ended_at": run.ended_at,
         "elapsed": words.length(run.started_at, run.ended_at or timezone.now()),
         "done": run.done_count,
+        "spent": visible(spent),
+        "spent_on": counted,
         "total": 0 if run.is_final and run.status != Run.Status.PASSED else run.total_count,
         "params_json": run.params,
         "reason": visible(run.held_reason) or _why_stopped(run, waiting, failed=failed),
@@ -113,6 +116,7 @@ def frame(run: Run, events: list[Event], known: dict[str, str]) -> str:
     `known` holds the parts as the page has them; parts that did not change are left out, and the
     rest are written back into it. Only the steps that the events touch are read.
     """
+    spending.saw(run.pk, events)
     parts = run_parts(run, _touched(events))
     rows = "".join(
         render_to_string("runs/_event.html", {"event": view})
