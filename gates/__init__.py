@@ -1,6 +1,7 @@
 """What asks a question and answers it. Names load on first use.
 
-Only `create_stored_callback_client` loads Django, and only when it is called for by name.
+None of them loads Django, but for `create_stored_callback_client` when it is called with the id of
+a run of the service.
 """
 
 from __future__ import annotations
@@ -15,14 +16,20 @@ if TYPE_CHECKING:
         direct_router,
         replay_callback_client,
     )
+    from runs.drivers.errors import StorageError
+    from runs.drivers.storage.client import local_callbacks
+    from runs.drivers.storage.local import create_local_run_storage
     from runs.kernel.gate import callback_request_digest, create_callback_gate
 
 __all__ = [
+    "StorageError",
     "callback_request_digest",
     "create_callback_client",
     "create_callback_gate",
+    "create_local_run_storage",
     "create_stored_callback_client",
     "direct_router",
+    "local_callbacks",
     "replay_callback_client",
 ]
 
@@ -33,6 +40,9 @@ _NAMES_IN = {
         "direct_router",
         "replay_callback_client",
     ),
+    "runs.drivers.errors": ("StorageError",),
+    "runs.drivers.storage.client": ("local_callbacks",),
+    "runs.drivers.storage.local": ("create_local_run_storage",),
     "runs.kernel.gate": ("callback_request_digest", "create_callback_gate"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names}
