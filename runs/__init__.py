@@ -39,23 +39,30 @@ if TYPE_CHECKING:
         kickback,
         revision_request,
     )
+    from runs.kernel.turns import AgentRequest, AgentResult, EngineError
     from runs.publishing import publish
     from runs.report.cost import cost_report, format_cost_report
     from runs.report.lines import format_event
     from runs.report.render import render_record
     from runs.report.summary import summarize_record
+    from runs.shapes.agent_check import agent_check
     from runs.shapes.approval import approval
+    from runs.shapes.confidence_condition import confidence_condition
     from runs.shapes.dag import Node, PipelineStage, dag, parallel, pipeline, sequence
     from runs.shapes.env import with_env
     from runs.shapes.loop import loop
     from runs.shapes.plan import assert_graph, copy_job_meta, job_meta, render_plan
     from runs.shapes.proving import prove
     from runs.shapes.ratchet import ratchet
+    from runs.shapes.review_context import review_context
     from runs.shapes.steps import command_job, command_succeeds, define_job, fn_job, gate_job
     from runs.shapes.write_scope import write_scope
 
 __all__ = [
     "EXIT_PAUSED",
+    "AgentRequest",
+    "AgentResult",
+    "EngineError",
     "Finding",
     "LoopError",
     "Node",
@@ -63,6 +70,7 @@ __all__ = [
     "PipelineStage",
     "RunBusy",
     "Signal",
+    "agent_check",
     "all_of",
     "always",
     "any_of",
@@ -72,6 +80,7 @@ __all__ = [
     "body_passed",
     "command_job",
     "command_succeeds",
+    "confidence_condition",
     "confidence_from_text",
     "copy_job_meta",
     "cost_report",
@@ -103,6 +112,7 @@ __all__ = [
     "read_record",
     "render_plan",
     "render_record",
+    "review_context",
     "revision_request",
     "run",
     "sampled",
@@ -147,18 +157,22 @@ _NAMES_IN = {
         "kickback",
         "revision_request",
     ),
+    "runs.kernel.turns": ("AgentRequest", "AgentResult", "EngineError"),
     "runs.publishing": ("publish",),
     "runs.report.cost": ("cost_report", "format_cost_report"),
     "runs.report.lines": ("format_event",),
     "runs.report.render": ("render_record",),
     "runs.report.summary": ("summarize_record",),
+    "runs.shapes.agent_check": ("agent_check",),
     "runs.shapes.approval": ("approval",),
+    "runs.shapes.confidence_condition": ("confidence_condition",),
     "runs.shapes.dag": ("Node", "PipelineStage", "dag", "parallel", "pipeline", "sequence"),
     "runs.shapes.env": ("with_env",),
     "runs.shapes.loop": ("loop",),
     "runs.shapes.plan": ("assert_graph", "copy_job_meta", "job_meta", "render_plan"),
     "runs.shapes.proving": ("prove",),
     "runs.shapes.ratchet": ("ratchet",),
+    "runs.shapes.review_context": ("review_context",),
     "runs.shapes.steps": (
         "command_job",
         "command_succeeds",

@@ -4,38 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePath
-from typing import Any, Self, TypeVar
+from pathlib import Path
+from typing import Any, Self
 
 from runs.drivers.notes import Notes
 from runs.drivers.ports import Callbacks, StepPort
 from runs.drivers.signal import Signal
-from runs.engines import baseline as baselines
-from runs.engines import changes
-from runs.engines import command as commands
-from runs.engines.git import GitFailed
-from runs.kernel.commandline import COMMAND_TIMEOUT_MS
+from runs.drivers.tools import Tools, Workspace
 from runs.kernel.conditions import ConditionResult
 from runs.kernel.errors import LoopError
 from runs.kernel.events import EventKind
 from runs.kernel.gate import CallbackRequest
-from runs.kernel.jsonable import JSONValue, digest_hex, frozen_object
+from runs.kernel.jsonable import JSONValue, frozen_object
 from runs.kernel.outcomes import Outcome
 from runs.kernel.state import is_folded
+from runs.kernel.turns import AgentRequest, AgentResult
 
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workspace:
-    """The working directory of a job; `origin` is the run's own, when this one was forked off."""
-
-    dir: Path
-    branch: str | None = None
-    origin: Path | None = None
+__all__ = ["Context", "GraphPosition", "Workspace"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +40,7 @@ class GraphPosition:
 
 
 @dataclass(kw_only=True)
-class Context:
+class Context(Tools):
     """One start of one job."""
 
     run_id: str
@@ -124,19 +111,6 @@ class Context:
         """Remember which question this job put, for its `job:end` (gates.md G108)."""
         self.notes.asked = request
 
-    def side_by_side(self, calls: Sequence[Callable[[], T]]) -> list[T]:
-        """What the calls return, each on a thread of its own (runs.md R91)."""
-        if len(calls) < 2:
-            return [call() for call in calls]
-        with ThreadPoolExecutor(len(calls), thread_name_prefix="side") as pool:
-            return list(pool.map(self._on_a_thread, calls))
-
-    def _on_a_thread(self, call: Callable[[], T]) -> T:
-        try:
-            return call()
-        finally:
-            self.port.leave_thread()
-
     def with_env(self, overlay: Mapping[str, str]) -> Self:
         """The same context for what runs with more variables; inner ones win (runs.md R74)."""
         self.notes.inject(overlay)
@@ -153,89 +127,15 @@ class Context:
             return self.engines[wanted]
         return wanted
 
-    def variables(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
-        """What is set over the process's own environment; later wins (runs.md R74)."""
-        running = getattr(self.environment, "env", None) or {}
-        return {**running, **self.env_overlay, **(more or {})}
+    def take_turn(self, engine: Any, request: AgentRequest) -> AgentResult:
+        """One turn of an engine, by name, instance or default (engines.md E16)."""
+        from runs.drivers.turns import take_turn
 
-    def command(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str | PurePath | None = None,
-        timeout_ms: int = COMMAND_TIMEOUT_MS,
-        env: Mapping[str, str] | None = None,
-    ) -> commands.CommandResult:
-        """Run a command in the workspace; its raw output is not scrubbed (runs.md R54, R55)."""
-        variables = self.variables(env)
-        self.notes.inject(variables)
-        spec = commands.CommandSpec(
-            argv=tuple(argv),
-            cwd=self.workspace.dir if cwd is None else self.workspace.dir / cwd,
-            env=variables,
-            unset=commands.SERVICE_VARIABLES - variables.keys(),
-            timeout_ms=timeout_ms,
-        )
-        return commands.run_command(spec, cancelled=self.signal.is_set)
+        return take_turn(self, engine, request)
 
-    def run_command(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str | PurePath | None,
-        timeout_ms: int,
-        env: Mapping[str, str],
-        capture_output: bool,
-    ) -> ConditionResult:
-        """Run a command in the workspace and judge it by its exit code (runs.md R53-R59)."""
-        result = self.command(argv, cwd=cwd, timeout_ms=timeout_ms, env=env)
-        return self.judged(result, capture_output=capture_output)
-
-    def judged(
-        self, result: commands.CommandResult, *, capture_output: bool = False
-    ) -> ConditionResult:
-        """How a command ended, as a condition: scrubbed, and met on exit 0 in time."""
-        good = commands.met(result)
-        return ConditionResult(
-            met=good,
-            reason=commands.reason(result, capture=capture_output),
-            output=None if good else commands.evidence(result),
-            command=result.to_json(),
-        )
-
-    def find_file(self, path: str | PurePath) -> Path | None:
-        """The file at a path in the workspace, or at an absolute one; None for none."""
-        found = self.workspace.dir / path
-        return found if found.is_file() else None
-
-    def baseline(
-        self, key: Mapping[str, JSONValue], value: float, *, down: bool, folder: Any
-    ) -> baselines.Compared:
-        """Hold a measurement of this workspace against its best one so far (runs.md R94)."""
-        origin = self.workspace.origin or self.workspace.dir
-        place = baselines.home() if folder is None else Path(folder).absolute()
-        if folder is not None and place.resolve().is_relative_to(origin.resolve()):
-            text = f"baseline_dir {str(folder)!r} lies in the workspace that it measures."
-            raise LoopError("VALIDATION", text)
-        name = digest_hex({**key, "workspace": str(origin.resolve())})
-        return baselines.compare(place, name, value, down=down)
-
-    def changed_paths(self, *, cwd: str | PurePath | None, since_entry: bool) -> list[str] | str:
-        """The pending paths of the git workspace, or why they cannot be told (runs.md R77-R80)."""
-        place = self.workspace.dir if cwd is None else self.workspace.dir / cwd
-        since = self._entry(self.loop_entries[-1]) if since_entry and self.loop_entries else ""
-        try:
-            return changes.changed(place, self.signal.is_set, since=since)
-        except (GitFailed, OSError) as error:
-            return str(error)
-
-    def remember_entry(self) -> None:
-        """Before the first work in a loop: keep what is pending, to tell it from the loop's own."""
-        for name in self.loop_entries:
-            changes.remember(self._entry(name), self.workspace.dir, self.signal.is_set)
-
-    def _entry(self, name: str) -> str:
-        return f"{self.run_id}/{name}"
+    def judging(self, last: Outcome | None) -> Self:
+        """The same context for a job whose outcome is a verdict on `last`."""
+        return replace(self, last_outcome=last)
 
     def run_graph(self, graph: Any) -> Any:
         """Graphs are walked by the driver, never from inside a step."""

@@ -34,6 +34,20 @@ def changed(directory: Path, cancelled: _Cancelled, *, since: str = "") -> list[
     )
 
 
+def difference(directory: Path, revision: str, cancelled: _Cancelled) -> str | None:
+    """How the working tree differs from the revision; untracked files by name. None outside git."""
+    try:
+        root = _root(directory, cancelled)
+        told = Git(directory, cancelled).says(
+            *("diff", "--no-ext-diff", "--no-textconv", "--end-of-options", revision, "--", ".")
+        )
+        listed = _entries(_status(root, cancelled))
+    except GitFailed:
+        return None
+    news = [path for state, path in listed if state == "?"]
+    return "\n".join([told.rstrip("\n"), *(f"new file: {path}" for path in news)]).strip("\n")
+
+
 def remember(key: str, directory: Path, cancelled: _Cancelled) -> None:
     """Keep what is pending now under the key, unless something is kept there already.
 
@@ -83,11 +97,15 @@ def _root(directory: Path, cancelled: _Cancelled) -> Path:
 
 def _pending(root: Path, cancelled: _Cancelled) -> dict[str, str]:
     """For each pending path what makes its state: status, modes, index entry and content."""
-    listed = Git(root, cancelled).says(
+    listed = _entries(_status(root, cancelled))
+    return {path: f"{state} {_content(root / path)}" for state, path in listed}
+
+
+def _status(root: Path, cancelled: _Cancelled) -> str:
+    return Git(root, cancelled).says(
         *("status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames"),
         "--ignore-submodules=none",
     )
-    return {path: f"{state} {_content(root / path)}" for state, path in _entries(listed)}
 
 
 def _entries(listed: str) -> Iterator[tuple[str, str]]:

@@ -40,15 +40,23 @@ def last_decision_line(
 def _value_in(line: str, token: str) -> str | None:
     if len(line) > _LONGEST_LINE:
         line = line[-_LONGEST_LINE:]
-    small, name = line.lower(), token.lower()
-    end = small.rfind(f"</{name}>")
-    start = small.rfind(f"<{name}>", 0, end) if end >= 0 else -1
-    if start >= 0:
-        return _undressed(line[start + len(name) + 2 : end])
+    _, inside = tagged(line, token)
+    if inside is not None:
+        return _undressed(inside)
     key, colon, value = line.partition(":")
-    if colon and key.lstrip("-+").strip(_DRESS).lower() == name:
+    if colon and key.lstrip("-+").strip(_DRESS).lower() == token.lower():
         return _undressed(value)
     return None
+
+
+def tagged(text: str, token: str) -> tuple[str, str | None]:
+    """What stands before the last `<token>...</token>`, and what is inside it (runs.md R98)."""
+    small, name = text.lower(), token.lower()
+    end = small.rfind(f"</{name}>")
+    start = small.rfind(f"<{name}>", 0, end) if end >= 0 else -1
+    if start < 0:
+        return text, None
+    return text[:start], text[start + len(name) + 2 : end].strip()
 
 
 def _undressed(value: str) -> str | None:

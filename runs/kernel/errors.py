@@ -29,6 +29,19 @@ PHASES: Final = ("start", "body", "until", "stopOn", "review", "engine")
 INFRASTRUCTURE: Final = frozenset({"ENGINE", "TIMEOUT", "RATE_LIMIT", "QUOTA", "BUDGET"})
 LIMITS: Final = frozenset({"RATE_LIMIT", "QUOTA", "BUDGET"})
 _RETRYABLE: Final = frozenset({"ENGINE", "TIMEOUT", "RATE_LIMIT"})
+ENGINE_FAILURES: Final = (
+    *("auth", "billing", "missing-cli", "model-unavailable", "invalid-config"),
+    *("rate-limit", "quota", "transient", "timeout", "aborted", "unknown"),
+)
+_ENGINE_CODES: Final = {
+    "rate-limit": ErrorCode.RATE_LIMIT,
+    "quota": ErrorCode.QUOTA,
+    "timeout": ErrorCode.TIMEOUT,
+    "aborted": ErrorCode.ABORTED,
+    "invalid-config": ErrorCode.CONFIG,
+}
+# A second try meets the same login, bill, program or model.
+_LASTING: Final = frozenset({"auth", "billing", "missing-cli", "model-unavailable"})
 
 
 class LoopError(Exception):
@@ -97,6 +110,26 @@ class DeclarationError(LoopError, TypeError):
         super().__init__("CONFIG", message, **more)
 
 
+class EngineError(Exception):
+    """An engine failed; `kind` says how (engines.md E17, E18). Times in milliseconds."""
+
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        *,
+        retry_after_ms: int | None = None,
+        reset_at: int | None = None,
+    ) -> None:
+        if kind not in ENGINE_FAILURES:
+            known = ", ".join(ENGINE_FAILURES)
+            raise ValueError(f"the kind {kind!r} of an engine error is none of {known}.")
+        super().__init__(message)
+        self.kind = kind
+        self.retry_after_ms = retry_after_ms
+        self.reset_at = reset_at
+
+
 def _from_json(wire: dict[str, Any]) -> LoopError:
     return LoopError(
         wire["code"],
@@ -113,7 +146,21 @@ def _from_json(wire: dict[str, Any]) -> LoopError:
 def as_loop_error(
     error: BaseException, *, fallback: str = "UNKNOWN", phase: str | None = None
 ) -> LoopError:
-    """The same object for a LoopError, otherwise one that keeps the exception's text (R29)."""
+    """The same object for a LoopError, otherwise one that keeps the exception's text (R29).
+
+    An engine's failure has a code of its own where its kind has one, and keeps its retry hints.
+    """
     if isinstance(error, LoopError):
         return error
-    return LoopError(fallback, str(error) or type(error).__name__, phase=phase, cause=error)
+    text = str(error) or type(error).__name__
+    if not isinstance(error, EngineError):
+        return LoopError(fallback, text, phase=phase, cause=error)
+    return LoopError(
+        _ENGINE_CODES.get(error.kind, fallback),
+        text,
+        phase=phase,
+        cause=error,
+        retryable=False if error.kind in _LASTING else None,
+        retry_after_ms=error.retry_after_ms,
+        reset_at=error.reset_at,
+    )

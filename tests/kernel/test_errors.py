@@ -9,6 +9,7 @@ from runs.kernel.errors import (
     INFRASTRUCTURE,
     LIMITS,
     DeclarationError,
+    EngineError,
     ErrorCode,
     LoopError,
     as_loop_error,
@@ -116,3 +117,11 @@ def test_an_error_crosses_a_process_border_whole() -> None:
 
     for other in (copy.copy(error), pickle.loads(pickle.dumps(error))):
         assert other.to_json() == error.to_json()
+
+
+def test_r29_an_engines_failure_keeps_its_own_code_in_any_place() -> None:
+    slow = as_loop_error(EngineError("rate-limit", "slow", retry_after_ms=9), fallback="BODY")
+    odd = as_loop_error(EngineError("transient", "odd"), fallback="BODY")
+
+    assert (slow.code, slow.retry_after_ms) == ("RATE_LIMIT", 9)
+    assert (odd.code, odd.message) == ("BODY", "odd")
