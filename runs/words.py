@@ -9,10 +9,12 @@ from typing import Any, Final
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind
 from runs.models import Run, Step
 from runs.plaintext import visible
+from runs.report import text as report_text
 
 Facts = Mapping[str, Any]
 
-BETWEEN: Final = " \u203a "  # the names of a path
+BETWEEN: Final = report_text.BETWEEN  # the names of a path
+span: Final = report_text.span
 
 RUN_WORDS: Final[Mapping[str, str]] = {
     Run.Status.QUEUED: "queued",
@@ -71,21 +73,6 @@ def length(start: datetime | None, end: datetime | None) -> str:
     if start is None or end is None:
         return ""
     return span((end - start).total_seconds())
-
-
-def span(seconds: float) -> str:
-    """Say a number of seconds in the units people use."""
-    if seconds < 0.9995:
-        return f"{max(0, round(seconds * 1000))} ms"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(int(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 48:
-        return f"{hours} h {minutes:02d} min"
-    return f"{hours // 24} d {hours % 24} h"
 
 
 def tick(seconds: float, whole: float) -> str:

@@ -37,6 +37,8 @@ _SILENT: Final = frozenset(
         "workflow:start",
         "job:start",
         "step:ready",
+        "loop:progress",
+        "loop:complete",
         "callback-routed",
         "record:export",
     }
@@ -78,6 +80,7 @@ class Reading:
     """What a record says as a whole."""
 
     run_id: str = ""
+    root: str = ""
     workflow: str = ""
     graph: Path | None = None
     started: int | None = None
@@ -111,6 +114,7 @@ class Reading:
         """Read one event."""
         at = moment_of(event.get("ts"))
         kind, path = text(event.get("kind")), path_of(event.get("path"))
+        self.root = self.root or (path[0] if path else "")
         match kind:
             case "run:start":
                 self._start(event, at)

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from typing import Final
 
 from runs.kernel.events import Event
+from runs.report.phrases import ended
 from runs.report.reading import Line, NodeRun, Reading, Tool, read
 from runs.report.summary import usage_of
 from runs.report.text import Wire, facts, joined, many, span, text
-from runs.report.words import ended, kickback
+from runs.report.words import kickback
 
 _MARKER: Final = re.compile(r"^\s*(?:[-*+]|\d{1,9}[.)])\s+")
 
@@ -22,7 +23,7 @@ def render_record(events: Iterable[Event | Wire], line_width: int = 100) -> str:
     Lines are cut at `line_width` characters; questions, pauses and send-backs never are.
     """
     reading = read(events)
-    blocks = [[f"# {reading.name or 'A run'}"], _headline(reading, line_width)]
+    blocks = [[f"# {reading.name or reading.root or 'A run'}"], _headline(reading, line_width)]
     blocks.append([_item(line, line_width) for line in reading.lines])
     for name, runs in reading.nodes.items():
         blocks.append([f"## {name or 'a node'}"])

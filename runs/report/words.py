@@ -5,6 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from runs.report import own_words
+from runs.report.phrases import (
+    BACK,
+    MARKS,
+    NOTE,
+    START,
+    WAITS,
+    WRONG,
+    Told,
+    after,
+    ended,
+    mark_of,
+    plain,
+)
 from runs.report.text import (
     Wire,
     count_of,
@@ -17,40 +31,13 @@ from runs.report.text import (
 )
 from runs.report.usage import is_reported, tokens
 
-Told = tuple[str, str]
-
-START: Final = "\u25b8"
-NOTE: Final = "\u2022"
-WRONG: Final = "\u2717"
-ASKS: Final = "?"
-BACK: Final = "\u21a9"
-WAITS: Final = "\u23f8"
-_MARKS: Final[Mapping[str, str]] = {
-    "pass": "\u2713",
-    "fail": WRONG,
-    "exhausted": WRONG,
-    "aborted": "\u25a0",
-    "paused": WAITS,
-}
-
 
 def told(event: Wire) -> Told:
     """A mark, and the event in words; its kind alone where this version knows no words."""
     kind = text(event.get("kind"))
-    tell = _TOLD.get(kind)
+    tell = _TOLD.get(kind) or own_words.TOLD.get(kind)
     mark, words = (NOTE, "") if tell is None else tell(event)
     return mark, words or kind or "event"
-
-
-def ended(outcome: object) -> str:
-    """How it ended: the status, and whether an engine was late."""
-    given = facts(outcome)
-    return joined(text(given.get("status")), "late" if given.get("late") is True else "")
-
-
-def mark_of(outcome: object) -> str:
-    """The mark of an outcome's status."""
-    return _MARKS.get(text(facts(outcome).get("status")), NOTE)
 
 
 def kickback(event: Wire) -> str:
@@ -65,10 +52,6 @@ def kickback(event: Wire) -> str:
 def _note(event: Wire) -> str:
     note = text(event.get("note"))
     return f"({note})" if note else ""
-
-
-def _after(words: str, more: object, by: str = ": ") -> str:
-    return joined(words, text(more), by=by)
 
 
 def _with_outcome(what: str, event: Wire, more: str = "") -> Told:
@@ -97,7 +80,7 @@ def _condition(name: str) -> Callable[[Wire], Told]:
         result = facts(event.get("result"))
         met = result.get("met") is True
         words = joined("condition", text(event.get(name)), "met" if met else "not met")
-        return NOTE, _after(words, result.get("reason"))
+        return NOTE, after(words, result.get("reason"))
 
     return tell
 
@@ -105,7 +88,7 @@ def _condition(name: str) -> Callable[[Wire], Told]:
 def _stall(event: Wire) -> Told:
     report = facts(event.get("report"))
     count = len(items(report.get("iterations"))) or count_of(report.get("window"))
-    return WRONG, _after(f"stall {many(count, 'iteration')}", report.get("reason"))
+    return WRONG, after(f"stall {many(count, 'iteration')}", report.get("reason"))
 
 
 def _limit_wait(event: Wire) -> Told:
@@ -114,7 +97,7 @@ def _limit_wait(event: Wire) -> Told:
 
 
 def _limit_pause(event: Wire) -> Told:
-    return WAITS, _after(joined("limit pause", text(event.get("code"))), event.get("reason"))
+    return WAITS, after(joined("limit pause", text(event.get("code"))), event.get("reason"))
 
 
 def _node(event: Wire) -> Told:
@@ -139,7 +122,7 @@ def _advice(event: Wire) -> Told:
 
 def _proof(event: Wire) -> Told:
     artifact = facts(event.get("artifact"))
-    return NOTE, _after(joined("proof", text(event.get("name"))), artifact.get("title"))
+    return NOTE, after(joined("proof", text(event.get("name"))), artifact.get("title"))
 
 
 def _tool(event: Wire) -> Told:
@@ -160,7 +143,7 @@ def _judge(event: Wire) -> Told:
     names = (text(event.get(name)) for name in ("route", "rule"))
     around = "" if given is None else f"round {given}"
     words = joined("judge", text(event.get("target")), around, *names)
-    return NOTE, _after(words, event.get("reason"))
+    return NOTE, after(words, event.get("reason"))
 
 
 def _goal(event: Wire) -> Told:
@@ -169,7 +152,7 @@ def _goal(event: Wire) -> Told:
     met = f"{len(wanted) - len(unmet)} of {len(wanted)} met"
     label = joined("goal", text(event.get("label")), f"round {count_of(event.get('round'))}")
     more = f"unmet: {'; '.join(unmet)}" if unmet else ""
-    return WRONG if unmet else _MARKS["pass"], joined(f"{label}, {met}", more, by=", ")
+    return WRONG if unmet else MARKS["pass"], joined(f"{label}, {met}", more, by=", ")
 
 
 def _synthesis(event: Wire) -> Told:
@@ -189,43 +172,13 @@ def _change(event: Wire) -> Told:
 
 
 def _error(event: Wire) -> Told:
-    return WRONG, _after(joined("error", text(event.get("code"))), event.get("message"))
+    return WRONG, after(joined("error", text(event.get("code"))), event.get("message"))
 
 
 def _log(event: Wire) -> Told:
     level = text(event.get("level"))
     loud = level if level in ("warn", "error") else ""
     return WRONG if level == "error" else NOTE, joined("log", loud, text(event.get("message")))
-
-
-def _asked(event: Wire) -> Told:
-    request = facts(event.get("request"))
-    return ASKS, _after("question", request.get("decisionText"))
-
-
-def _answered(event: Wire) -> Told:
-    response = facts(event.get("response"))
-    given = response.get("approved")
-    verdict = ("approved" if given else "not approved") if isinstance(given, bool) else ""
-    note = joined(verdict, text(response.get("note")), by=", ")
-    return NOTE, joined(f"answered by {_router(event)}", note, by=": ")
-
-
-def _router(event: Wire) -> str:
-    return text(event.get("routerId")) or text(event.get("actor")) or "somebody"
-
-
-def _by(words: str, mark: str = NOTE) -> Callable[[Wire], Told]:
-    return lambda event: (mark, _after(f"{words} {_router(event)}", event.get("reason")))
-
-
-def _plain(words: str, mark: str = NOTE, more: str = "reason") -> Callable[[Wire], Told]:
-    return lambda event: (mark, _after(words, event.get(more)))
-
-
-def _file(event: Wire) -> Told:
-    size = many(count_of(event.get("byteLength")), "byte")
-    return NOTE, joined(joined("file", text(event.get("name"))), size, by=", ")
 
 
 def _steps(event: Wire) -> Told:
@@ -239,12 +192,8 @@ def _loop_end(event: Wire) -> Told:
 _TOLD: Final[Mapping[str, Callable[[Wire], Told]]] = {
     "run:start": _run_start,
     "run:end": _run_end,
-    "run:abort": _plain("run abort", WRONG, "signal"),
-    "run:cancel-requested": _plain("cancel asked"),
-    "run:held": _plain("run held", WAITS),
-    "run:resumed": _plain("run resumed", START),
-    "run:swept": _plain("run looked at anew"),
-    "monitor": _plain("monitor", more="url"),
+    "run:abort": plain("run abort", WRONG, "signal"),
+    "monitor": plain("monitor", more="url"),
     "dag:start": _steps,
     "dag:node": _node,
     "dag:kickback": lambda event: (BACK, kickback(event)),
@@ -270,17 +219,4 @@ _TOLD: Final[Mapping[str, Callable[[Wire], Told]]] = {
     "round:change": _change,
     "log": _log,
     "error": _error,
-    "step:ready": _plain("step ready"),
-    "step:lost": _plain("step lost, its worker stopped before the result arrived", WRONG),
-    "step:refused": _plain("late result refused", WRONG),
-    "artifact:stored": _file,
-    "callback-requested": _asked,
-    "callback-claimed": _by("claimed by"),
-    "callback-released": _by("released by"),
-    "callback-submitted": _answered,
-    "callback-rejected": _by("answer refused to", WRONG),
-    "callback-superseded": _plain("question replaced by", more="supersededBy"),
-    "callback-withdrawn": _plain("question withdrawn"),
-    "callback-refused": _by("kept from answering:", WRONG),
-    "callback-force-released": _by("claim taken away by"),
 }

@@ -115,6 +115,7 @@ LINES: dict[str, tuple[dict[str, Any], str]] = {
         "✗ answer refused to bot: approved is missing",
     ),
     "artifact:stored": ({"name": "a.tar", "byteLength": 1200}, "• file a.tar, 1,200 bytes"),
+    "loop:wait": ({"waitMs": 5000}, "\u23f8 loop wait 5s"),
     "question.requested": ({"text": "?"}, "• question.requested"),
 }
 

@@ -1,0 +1,66 @@
+"""Words for the kinds that the service adds to the seeds' own: questions, files, the run itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from runs.report.phrases import NOTE, START, WAITS, WRONG, Told, after, plain
+from runs.report.text import Wire, count_of, facts, joined, many, number_of, text
+
+ASKS: Final = "?"
+
+
+def _asked(event: Wire) -> Told:
+    request = facts(event.get("request"))
+    return ASKS, after("question", request.get("decisionText"))
+
+
+def _answered(event: Wire) -> Told:
+    response = facts(event.get("response"))
+    given = response.get("approved")
+    verdict = ("approved" if given else "not approved") if isinstance(given, bool) else ""
+    note = joined(verdict, text(response.get("note")), by=", ")
+    return NOTE, joined(f"answered by {_router(event)}", note, by=": ")
+
+
+def _router(event: Wire) -> str:
+    return text(event.get("routerId")) or text(event.get("actor")) or "somebody"
+
+
+def _by(words: str, mark: str = NOTE) -> Callable[[Wire], Told]:
+    return lambda event: (mark, after(f"{words} {_router(event)}", event.get("reason")))
+
+
+def _loop_wait(event: Wire) -> Told:
+    seconds = (number_of(event.get("waitMs")) or 0) / 1000
+    return WAITS, f"loop wait {seconds:g}s"
+
+
+def _file(event: Wire) -> Told:
+    size = many(count_of(event.get("byteLength")), "byte")
+    return NOTE, joined(joined("file", text(event.get("name"))), size, by=", ")
+
+
+TOLD: Final[Mapping[str, Callable[[Wire], Told]]] = {
+    "run:cancel-requested": plain("cancel asked"),
+    "run:held": plain("run held", WAITS),
+    "run:resumed": plain("run resumed", START),
+    "run:swept": plain("run looked at anew"),
+    "loop:progress": plain("work looked at"),
+    "loop:wait": _loop_wait,
+    "loop:complete": plain("loop closed"),
+    "step:ready": plain("step ready"),
+    "step:lost": plain("step lost, its worker stopped before the result arrived", WRONG),
+    "step:refused": plain("late result refused", WRONG),
+    "artifact:stored": _file,
+    "callback-requested": _asked,
+    "callback-claimed": _by("claimed by"),
+    "callback-released": _by("released by"),
+    "callback-submitted": _answered,
+    "callback-rejected": _by("answer refused to", WRONG),
+    "callback-superseded": plain("question replaced by", more="supersededBy"),
+    "callback-withdrawn": plain("question withdrawn"),
+    "callback-refused": _by("kept from answering:", WRONG),
+    "callback-force-released": _by("claim taken away by"),
+}
