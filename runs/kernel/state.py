@@ -81,6 +81,9 @@ def _reopen(state: RunState, session: int) -> RunState:
                 continue
             if node.settled is not None and node.settled.passed and not node.settled.skipped:
                 continue
+            if node.is_open and _has_passed(slot):
+                # Its work is recorded; only that the node is done was not.
+                continue
             if slot is not None and slot.status in ("running", "lost"):
                 # Whether it did its work is still to be found out (design I5).
                 nodes[name] = replace(node, status="active", outcome=None)
@@ -98,6 +101,12 @@ def _reopen(state: RunState, session: int) -> RunState:
         state = fresh_slot(state, ())
     resumed = state.resumed | _answered(state)
     return replace(state, session=session, cancelled=False, held="", ended=None, resumed=resumed)
+
+
+def _has_passed(slot: Slot | None) -> bool:
+    if slot is None or slot.status != "ended":
+        return False
+    return slot.outcome is not None and slot.outcome.passed
 
 
 def _answered(state: RunState) -> frozenset[str]:

@@ -52,3 +52,14 @@ def test_a_graph_that_starts_over_waits_for_nothing_of_before() -> None:
     first, second = (event.fields["recordId"] for event in run.kinds(EventKind.GRAPH_ANCHOR))
     assert first != second
     assert fold(run.events) == run.state
+
+
+def test_a_step_whose_work_is_recorded_is_done_though_its_node_was_not() -> None:
+    run = Puppet(graph(node("a"), node("b", "a")))
+    for kind in (EventKind.JOB_START, EventKind.JOB_END):
+        run.append(kind, ("g", "a"), label="a", outcome={"status": "pass", "summary": "made"})
+    run.append(EventKind.RUN_START, (), session=2)
+    run.settle()
+
+    assert run.phases("a") == ["start", "pass"]
+    assert list(run.state.queued) == [("job", ("g", "b"))]
