@@ -21,6 +21,7 @@ RUN_COPIES: Final = (
     "held_reason",
     "outcome",
     "done_count",
+    "wake_at",
     "cancel_requested_at",
     "started_at",
     "ended_at",

@@ -176,6 +176,7 @@ class Start:
             last_outcome=position.last_outcome,
             last_gate=position.last_gate,
             iteration=position.iteration,
+            rounds=position.rounds,
             loop_entries=position.loop_entries,
             depth=position.depth,
             on_callback="wait",

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import close_old_connections
 
-from runs import folding, publishing, registry, services, worker
+from runs import folding, publishing, registry, services, sweep, worker
 from runs.kernel.callbacks import SubmitResult
 from runs.kernel.events import Event as KernelEvent
 from runs.kernel.gate import CallbackRequest
@@ -84,6 +86,19 @@ def ran(job: Any, params: Mapping[str, Any] | None = None, **options: Any) -> Ru
 def fresh(run: Run) -> Run:
     """The run as the database has it."""
     return Run.objects.get(pk=run.pk)
+
+
+def sleeps(run: Run) -> bool:
+    """Whether the run waits for its time."""
+    return fresh(run).wake_at is not None
+
+
+def wake(run: Run) -> None:
+    """Wait for the run's time, as the sweep does."""
+    at = fresh(run).wake_at
+    assert at is not None
+    time.sleep(max(0.0, (at - datetime.now(UTC)).total_seconds()))
+    sweep.advance(run.pk)
 
 
 def pending(run: Run) -> list[CallbackRequest]:

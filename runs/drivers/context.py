@@ -57,6 +57,7 @@ class Context(Tools):
     last_outcome: Outcome | None = None
     last_gate: ConditionResult | None = None
     iteration: int = 0
+    rounds: tuple[int, ...] = ()
     loop_entries: tuple[str, ...] = ()
     """Names the loops around this job that watch the workspace, and which time each was entered."""
     depth: int = 0

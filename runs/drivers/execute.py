@@ -155,11 +155,16 @@ class Position:
     last_review: Outcome | None = None
     last_outcome: Outcome | None = None
     last_gate: ConditionResult | None = None
-    iteration: int = 0
+    rounds: tuple[int, ...] = ()
     loop_entries: tuple[str, ...] = ()
     depth: int = 0
     timeout_ms: int | None = None
     timeout_grace_ms: int | None = None
+
+    @property
+    def iteration(self) -> int:
+        """The round of the nearest loop (runs.md R6)."""
+        return self.rounds[-1] if self.rounds else 0
 
 
 def position_of(shape: Shape, state: RunState, path: Path, task: str = JOB) -> Position:
@@ -191,7 +196,7 @@ def _in_loop(outer: Position, shape: LoopShape, loop: LoopState, path: Path) -> 
         last_review=None if loop.in_review else loop.last_review or first,
         last_outcome=loop.body if loop.in_review else loop.before,
         last_gate=loop.last_gate,
-        iteration=loop.iteration,
+        rounds=(*outer.rounds, loop.iteration),
         loop_entries=(*outer.loop_entries, *entry),
         depth=outer.depth + 1,
     )

@@ -369,6 +369,7 @@ class MemorySession:
             last_outcome=position.last_outcome,
             last_gate=position.last_gate,
             iteration=position.iteration,
+            rounds=position.rounds,
             loop_entries=position.loop_entries,
             depth=position.depth,
             on_callback="wait" if self.attended else "exit",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from runs.kernel.errors import LoopError
@@ -68,12 +68,23 @@ def default_input(needs: Mapping[str, Outcome], last: Outcome | None, *, in_grap
 
 
 def approval_request(
-    label: str, ask: AskShape, *, subject: Any, attempt: int, params: Mapping[str, Any]
+    label: str,
+    ask: AskShape,
+    *,
+    subject: Any,
+    attempt: int,
+    params: Mapping[str, Any],
+    rounds: Sequence[int] = (),
 ) -> CallbackRequest:
-    """The question of an approval step (gates.md G97, design D7). Raises JsonValueError."""
+    """The question of an approval step (gates.md G97, design D7). Raises JsonValueError.
+
+    Asked anew for every attempt, it is a new question in every round of the loops around it too.
+    """
     if ask.per_attempt:
         more = dict(subject) if isinstance(subject, Mapping) else {"subject": subject}
         subject = {**more, "attempt": attempt}
+        if rounds:
+            subject["round"] = rounds[0] if len(rounds) == 1 else list(rounds)
     return create_callback_gate(
         gate_id=label,
         gate_version=1,

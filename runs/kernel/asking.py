@@ -22,7 +22,7 @@ from runs.kernel.events import Event, EventKind, Path, joined
 from runs.kernel.gate import CallbackRequest
 from runs.kernel.jsonable import JsonValueError
 from runs.kernel.outcomes import Outcome, failing
-from runs.kernel.places import Place
+from runs.kernel.places import Place, rounds_at
 from runs.kernel.slots import RunState, Slot
 
 _RECORDS: Final = uuid.UUID("8a3bd0c6-5d7e-5c1f-9d53-1f2f6a1c0b77")
@@ -45,13 +45,16 @@ def ask(state: RunState, place: Place, now: int) -> list[Event]:
         needs = sendbacks.needs_of(place.scope, place.node)
         subject = default_input(needs, None, in_graph=True)
     else:
-        subject = default_input({}, None, in_graph=False)
+        loop = state.loops.get(place.path)
+        last = None if loop is None else loop.body if loop.in_review else loop.before
+        subject = default_input({}, last, in_graph=False)
     try:
         request = approval_request(
             place.leaf.label,
             shape,
             subject=subject,
             attempt=place.attempt,
+            rounds=rounds_at(state, place.path),
             params=state.params,
         )
     except (JsonValueError, ValueError) as error:

@@ -45,14 +45,13 @@ class Descent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a leaf stands: its path, and its node and graph, or its loop, when it is in one."""
+    """Where a leaf stands: its path, and its node and graph when it is in one."""
 
     path: Path
     leaf: LeafShape
     graph: GraphShape | None = None
     node: NodeShape | None = None
     scope: Scope | None = None
-    loop: LoopState | None = None
 
     @property
     def can_repeat(self) -> bool:
@@ -60,8 +59,6 @@ class Place:
 
     @property
     def attempt(self) -> int:
-        if self.loop is not None:
-            return max(1, self.loop.iteration)
         if self.scope is None or self.node is None:
             return 1
         return self.scope.nodes[self.node.name].attempt
@@ -122,8 +119,14 @@ def place_at(shape: Shape, state: RunState, path: Path) -> Place:
         return Place(path=path, leaf=leaf)
     owner, node = way[-1].owner, way[-1].node
     if isinstance(owner, LoopShape):
-        return Place(path=path, leaf=leaf, loop=state.loops.get(path))
+        return Place(path=path, leaf=leaf)
     return Place(path=path, leaf=leaf, graph=owner, node=node, scope=state.scopes[path[:-1]])
+
+
+def rounds_at(state: RunState, path: Path) -> list[int]:
+    """The rounds of the loops around `path`, outermost first."""
+    prefixes = (path[:end] for end in range(1, len(path) + 1))
+    return [state.loops[at].iteration for at in prefixes if at in state.loops]
 
 
 def is_handed_out(shape: Shape, task: str, path: Path, loops: Loops) -> bool:

@@ -100,12 +100,16 @@ def _decide(
     elif leaf.ask.has_input:
         about = leaf.ask.input
     else:
-        in_graph = ctx.graph is not None
-        about = default_input(ctx.needs or {}, ctx.last_outcome, in_graph=in_graph)
+        about = default_input(ctx.needs or {}, ctx.last_outcome, in_graph=ctx.needs is not None)
     attempt = ctx.graph.attempt if ctx.graph is not None else 1
     try:
         request = approval_request(
-            leaf.label, leaf.ask, subject=about, attempt=attempt, params=ctx.params
+            leaf.label,
+            leaf.ask,
+            subject=about,
+            attempt=attempt,
+            rounds=ctx.rounds,
+            params=ctx.params,
         )
     except ValueError as error:
         raise LoopError("VALIDATION", str(error), phase="body") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -335,7 +336,7 @@ def test_a_delay_ends_early_on_cancel_r167() -> None:
 def test_a_delay_is_waited_for_between_rounds() -> None:
     result = run(loop("l", step(), until=in_round(3), delay_ms=30))
     starts = [event.ts for event in result.events if event.kind == "loop:iteration"]
-    assert all(later - earlier >= 30 for earlier, later in zip(starts, starts[1:], strict=False))
+    assert all(later - earlier >= 30 for earlier, later in itertools.pairwise(starts))
 
 
 def test_a_window_of_flat_rounds_stalls_r168() -> None:
