@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, Literal
 
 from runs.drivers import places, resume
 from runs.drivers.callbacks import create_callback_client
 from runs.drivers.compact import compact
+from runs.drivers.interrupts import SignalWatch
 from runs.drivers.jsonl import Record, RecordFile
 from runs.drivers.options import AUTO, HEARTBEAT_MS, Options
 from runs.drivers.ports import Callbacks
@@ -76,16 +77,24 @@ def run(
 async def arun(job: Any, **options: Any) -> RunResult:
     """`run` for callers with an event loop; the loop stays free while the job works.
 
-    Cancelling the task that awaits it cancels the run, and waits for the steps at work.
+    Cancelling the task that awaits it (as Ctrl-C does under `asyncio.run`) cancels the run and
+    waits for the steps at work.
     """
-    cancel = options["signal"] = options.get("signal") or Signal()
-    work = asyncio.create_task(asyncio.to_thread(run, job, **options))
-    try:
-        return await asyncio.shield(work)
-    except asyncio.CancelledError:
-        cancel.set()
-        await asyncio.wait([work])
-        raise
+    session = await asyncio.to_thread(_session, to_job(job), Options(**options))
+    loop = asyncio.get_running_loop()
+    with SignalWatch(session.wakes.note) as watch:
+        session.wakes.pass_on = lambda number: _in_loop(loop, watch.pass_on, number)
+        work = asyncio.create_task(asyncio.to_thread(session.run))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            session.cancel.set()
+            await asyncio.wait([work])
+            raise
+
+
+def _in_loop(loop: asyncio.AbstractEventLoop, call: Callable[[int], None], number: int) -> None:
+    loop.call_soon_threadsafe(call, number)
 
 
 def _session(job: Job, options: Options) -> MemorySession:

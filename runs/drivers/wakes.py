@@ -17,8 +17,14 @@ class Wakes:
     def __init__(self, told_to_go: Callable[[int], None]) -> None:
         """`told_to_go` records a signal by its number before it takes effect."""
         self._queue: SimpleQueue[Future[None] | int | None] = SimpleQueue()
-        self._watch = SignalWatch(self._queue.put)
+        self._watch = SignalWatch(self.note)
         self._told_to_go = told_to_go
+        self.pass_on = self._watch.pass_on
+        """What lets a recorded signal take effect; a session off the main thread is given one."""
+
+    def note(self, number: int) -> None:
+        """A signal came; safe in its handler."""
+        self._queue.put(number)
 
     def when_done(self, future: Future[None]) -> None:
         """Wake up when this step ends."""
@@ -47,7 +53,7 @@ class Wakes:
                     ended += 1
                 elif woken is not None:
                     self._told_to_go(woken)
-                    self._watch.pass_on(woken)
+                    self.pass_on(woken)
                 woken = self._queue.get_nowait()
         except Empty:
             return ended
