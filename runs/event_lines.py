@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from runs import words
+from runs import round_lines, words
 from runs.actors import actor_labels
-from runs.kernel.events import Event, EventKind
+from runs.kernel.events import Event, EventKind, Path
 from runs.plaintext import first_line, visible
 
 Facts = Mapping[str, Any]
@@ -43,10 +43,12 @@ _WORDS: Final[Mapping[str, str]] = {
     EventKind.WITHDRAWN: "question withdrawn",
     EventKind.REFUSED: "kept from answering",
     "callback-force-released": "claim taken away",
+    **round_lines.WORDS,
 }
 _ENDS: Final[Mapping[str, str]] = {
     EventKind.RUN_END: "run",
     EventKind.GRAPH_END: "graph",
+    EventKind.LOOP_END: "loop",
     EventKind.NODE: "step",
     EventKind.JOB_END: "job",
 }
@@ -68,6 +70,7 @@ _QUIET: Final = frozenset(
         EventKind.JOB_END,
         EventKind.ROUTED,
         EventKind.STEP_READY,
+        *round_lines.QUIET,
     }
 )
 
@@ -86,8 +89,10 @@ class EventView:
     path_text: str
 
 
-def event_views(events: list[Event]) -> list[EventView]:
-    """The events as lines, with one query for all names."""
+def event_views(
+    events: list[Event], places: Mapping[Path, Mapping[str, Any]] | None = None
+) -> list[EventView]:
+    """The events as lines, with one query for all names; `places` are the steps of the run."""
     labels = actor_labels(event.actor for event in events)
     return [
         EventView(
@@ -98,9 +103,7 @@ def event_views(events: list[Event]) -> list[EventView]:
             quiet=event.kind in _QUIET or in_words(event) == "step not run",
             text=_told(event, visible(labels.get(event.actor, event.actor)))[:MAX_TEXT],
             at=datetime.fromtimestamp(event.ts / 1000, UTC),
-            path_text=""
-            if event.kind == EventKind.NODE
-            else visible(words.BETWEEN.join(event.path[1::2])),
+            path_text="" if event.kind == EventKind.NODE else _place(event, places or {}),
         )
         for event in events
     ]
@@ -111,17 +114,25 @@ def _group(event: Event) -> str:
     outcome = event.fields.get("outcome")
     if isinstance(outcome, Mapping) and _is_sent_back(outcome):
         return "all"
-    return words.kind_group(event)
+    return round_lines.GROUPS.get(event.kind) or words.kind_group(event)
 
 
-def _place(event: Event) -> str:
-    """The step it belongs to, unless the line begins with it anyway."""
-    is_named = event.kind == EventKind.NODE
-    return "" if is_named else visible(words.BETWEEN.join(event.path[1::2]))
+def _place(event: Event, places: Mapping[Path, Mapping[str, Any]]) -> str:
+    """The steps it happened in, from the outermost to its own."""
+    path = event.path
+    if not places:
+        return visible(words.BETWEEN.join(path[1::2]))
+    # A loop's own events stand where its body does, and so do those of its review.
+    in_loop = len(path) == 1 or places.get(path[:-1], {}).get("kind") == "loop"
+    last = len(path) if in_loop else len(path) + 1
+    names = [str(places[path[:at]]["name"]) for at in range(last) if path[:at] in places]
+    return visible(words.BETWEEN.join(names))
 
 
 def in_words(event: Event) -> str:
     """What happened, in two or three words; the kind itself where this version knows none."""
+    if event.kind == EventKind.LOOP_REVIEW:
+        return round_lines.review_words(event.fields)
     if event.kind in _ENDS:
         return f"{_ENDS[EventKind(event.kind)]} {_phase(event.fields)}"
     if event.kind == EventKind.SUBMITTED:
@@ -157,6 +168,8 @@ def _told(event: Event, actor: str) -> str:
     tell = _TOLD.get(event.kind)
     if tell is not None:
         return visible(tell(event.fields, actor))
+    if (told := round_lines.told(event)) is not None:
+        return visible(told)
     return visible(words.event_text(event, actor))
 
 

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
-from runs import access, event_lines, queries, run_graph, spending, step_views, words
+from runs import (
+    access,
+    event_lines,
+    folding,
+    queries,
+    round_lines,
+    rounds,
+    run_graph,
+    spending,
+    step_views,
+    words,
+)
 from runs.actors import actor_label
 from runs.kernel.events import Event, EventKind, Path
 from runs.models import Run
@@ -38,7 +49,7 @@ def run_page(who: Principal, run: Run, before: int | None = None) -> dict[str, A
         "run": page["run"] | actions(who, run),
         "ticks": step_views.axis_ticks(run, timezone.now()),
         "graph_json": run_graph.graph_of(run, page["steps"]),
-        "events": event_lines.event_views(events),
+        "events": event_lines.event_views(events, folding.places_of(run.definition_id)),
         "earlier_url": f"{run.get_absolute_url()}?before={first}" if first > 1 else "",
         "last_seq": run.last_seq,
         "ws_url": f"/ws/runs/{run.pk}/" if before is None else "",
@@ -48,10 +59,11 @@ def run_page(who: Principal, run: Run, before: int | None = None) -> dict[str, A
 def run_parts(run: Run, only: Iterable[Path] | None = None) -> dict[str, Any]:
     """What changes while a run goes: its facts, what it waits for, its steps and files."""
     waiting = step_views.waiting_of(run)
+    found = rounds.rounds_of_run(run)
     return {
-        "run": _facts(run, len(waiting)),
+        "run": _facts(run, len(waiting)) | again_of(run, found.get(())),
         "waiting": waiting,
-        "steps": step_views.step_views(run, timezone.now(), only),
+        "steps": step_views.step_views(run, timezone.now(), only, found),
         "artifacts": [view for _, view in step_views.artifacts_of(run)],
     }
 
@@ -88,6 +100,19 @@ def _facts(run: Run, waiting: int) -> dict[str, Any]:
     }
 
 
+def again_of(run: Run, whole: rounds.Rounds | None) -> dict[str, Any]:
+    """The round of a run that is a loop, and when and why a run tries again by itself."""
+    waits = run.status == Run.Status.RETRY_PENDING
+    last = queries.last_of_kind(run, round_lines.RETRY) if waits else None
+    return {
+        "rounds_text": "" if whole is None else whole.text,
+        "again_why": "" if whole is None or run.is_final else whole.why,
+        "again_findings": [] if whole is None or run.is_final else whole.findings,
+        "retry_text": "" if last is None else visible(round_lines.told(last) or ""),
+        "wakes_at": run.wake_at if waits else None,
+    }
+
+
 def _why_stopped(run: Run, waiting: int, *, failed: bool) -> str:
     """What ended the run, or what it takes to go on."""
     if failed:
@@ -117,10 +142,10 @@ def frame(run: Run, events: list[Event], known: dict[str, str]) -> str:
     rest are written back into it. Only the steps that the events touch are read.
     """
     spending.saw(run.pk, events)
-    parts = run_parts(run, _touched(events))
+    parts = run_parts(run, _touched(events, folding.places_of(run.definition_id)))
     rows = "".join(
         render_to_string("runs/_event.html", {"event": view})
-        for view in event_lines.event_views(events)
+        for view in event_lines.event_views(events, folding.places_of(run.definition_id))
     )
     out = [_partial("run-events", "beforeend", rows)]
     for name, template in (
@@ -138,19 +163,30 @@ def frame(run: Run, events: list[Event], known: dict[str, str]) -> str:
     return "".join(out)
 
 
-def _touched(events: list[Event]) -> set[Path]:
-    """The places whose rows the events can have changed, with the scopes around them."""
+def _touched(events: list[Event], places: Iterable[Path]) -> set[Path]:
+    """The places whose rows the events can have changed."""
     paths: set[Path] = set()
+    anew: set[Path] = set()
     for event in events:
         path = event.path
+        paths.add(path)
         if event.kind == EventKind.NODE:
             paths.add((*path, event.fields["node"]))
         elif event.kind == EventKind.SEND_BACK:
             names = [event.fields["from"], *event.fields.get("rerun", ())]
-            paths |= {(*path, name) for name in names}
-        elif len(path) % 2 == 0:
-            paths.add(path)
-    return paths
+            anew |= {(*path, name) for name in names}
+        elif event.kind.startswith("loop:") or event.kind in _WIDE:
+            # The node of a loop, and all that a new round begins again.
+            anew.add(path)
+            paths.add(path[:-1])
+    inside = {at for at in places for top in anew if at[: len(top)] == top} if anew else set()
+    return paths | anew | inside
+
+
+# What begins or ends a graph, a session or the run may change everything inside.
+_WIDE: Final = frozenset(
+    {EventKind.GRAPH_START, EventKind.GRAPH_END, EventKind.RUN_START, EventKind.RUN_END}
+)
 
 
 def _partial(target: str, swap: str, html: str) -> str:

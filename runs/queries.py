@@ -42,6 +42,12 @@ def run_named(text: str) -> Run:
     return found[0]
 
 
+def last_of_kind(run: Run, kind: str) -> Event | None:
+    """Return the newest event of a kind that the record has."""
+    row = EventRow.objects.filter(run=run, kind=kind).order_by("-seq").first()
+    return None if row is None else folding.to_event(row)
+
+
 def is_id_prefix(text: str) -> bool:
     """Tell whether the text may be the beginning of a run's id."""
     return 4 <= len(text) <= 36 and all(mark in "0123456789abcdef-" for mark in text.lower())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -12,9 +12,11 @@ from uuid import UUID
 from django.urls import reverse
 
 from runs import folding, words
+from runs.kernel.slots import REVIEW
 from runs.models import Artifact, Run, Step
 from runs.plaintext import first_line, visible
 from runs.projection import plain
+from runs.rounds import Rounds
 
 _WAITING: Final = "waiting for a person: "
 SUMMARY: Final = 400
@@ -47,6 +49,7 @@ class StepView:
     status_word: str
     attempt: int
     rounds: str
+    rounds_text: str
     desc: str
     started_at: datetime | None
     ended_at: datetime | None
@@ -64,6 +67,9 @@ class StepView:
     sent_back_to: str = ""
     sent_back_name: str = ""
     sent_back_note: str = ""
+    again_why: str = ""
+    again_findings: Sequence[str] = ()
+    resumes_at: datetime | None = None
     artifacts: list[FileView] = field(default_factory=list)
 
 
@@ -73,7 +79,10 @@ def question_of(step: Step) -> str:
 
 
 def step_views(
-    run: Run, now: datetime, only: Iterable[Sequence[str]] | None = None
+    run: Run,
+    now: datetime,
+    only: Iterable[Sequence[str]] | None = None,
+    rounds: Mapping[tuple[str, ...], Rounds] | None = None,
 ) -> list[StepView]:
     """The steps in order, with bars on one axis that ends now or with the run."""
     steps = list(
@@ -84,12 +93,38 @@ def step_views(
         files[artifact[0]].append(artifact[1])
     start, total = _axis(run, now)
     ids = {tuple(step.path): f"s{step.position}" for step in steps}
-    if only is not None and any(step.sent_back_to for step in steps):
+    if only is not None and any(step.sent_back_to or step.path[-1:] == [REVIEW] for step in steps):
         places = run.steps.values_list("path", "position")
         ids = {tuple(path): f"s{position}" for path, position in places}
     scopes = {tuple(step.parent[:-1]) for step in steps if len(step.parent) > 1}
     over = answered(run, steps)
-    return [_step_view(run, step, ids, scopes, over, files, now, start, total) for step in steps]
+    views = [_step_view(run, step, ids, scopes, over, files, now, start, total) for step in steps]
+    for step, view in zip(steps, views, strict=True):
+        if is_review(step, ids) and step.status == Step.Status.FAILED and not _raised(step):
+            # A review that wants another round is a decision, not an error.
+            view.status, view.status_word = Step.Status.SENT_BACK, "wants changes"
+        _tell_rounds(view, (rounds or {}).get(tuple(step.path)))
+    return views
+
+
+def is_review(step: Step, ids: Container[tuple[str, ...]]) -> bool:
+    """The review of a loop stands beside the body; a node that is called so does not."""
+    return step.path[-1:] == [REVIEW] and tuple(step.path[:-1]) in ids
+
+
+def _raised(step: Step) -> bool:
+    return bool((step.outcome or {}).get("error"))
+
+
+def _tell_rounds(view: StepView, rounds: Rounds | None) -> None:
+    """Put a loop's round on it, and on whatever goes round again why it does."""
+    if rounds is None:
+        return
+    view.rounds, view.rounds_text = rounds.short, rounds.text
+    view.again_why, view.again_findings = rounds.why, rounds.findings
+    view.resumes_at = rounds.resumes_at
+    goes = view.status in (Step.Status.RUNNING, Step.Status.QUEUED, Step.Status.SENT_BACK)
+    view.open = view.open or (goes and bool(rounds.why or rounds.resumes_at))
 
 
 def _axis(run: Run, now: datetime) -> tuple[datetime, float]:
@@ -139,6 +174,7 @@ def _step_view(
         status_word=_word(step, is_kept=is_kept, is_answered=is_answered),
         attempt=step.attempt,
         rounds=str(step.attempt) if step.attempt > 1 else "",
+        rounds_text=f"round {step.attempt}" if step.attempt > 1 else "",
         desc=visible(step.desc),
         started_at=step.started_at,
         ended_at=step.ended_at,

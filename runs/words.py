@@ -20,7 +20,7 @@ RUN_WORDS: Final[Mapping[str, str]] = {
     Run.Status.QUEUED: "queued",
     Run.Status.RUNNING: "running",
     Run.Status.WAITING: "waits for a person",
-    Run.Status.RETRY_PENDING: "tries again soon",
+    Run.Status.RETRY_PENDING: "waits for its time",
     Run.Status.PAUSED: "paused",
     Run.Status.PASSED: "passed",
     Run.Status.FAILED: "failed",

@@ -76,6 +76,15 @@ def since(at: datetime | None) -> str:
 
 
 @register.filter
+def time_until(at: datetime | None) -> str:
+    """Say when something comes, counted from now."""
+    if at is None:
+        return ""
+    left = at - timezone.now()
+    return f"in {span_words(left)}" if left > timedelta(0) else "now"
+
+
+@register.filter
 def time_left(at: datetime | None) -> str:
     """Say how far away a deadline is, or how long it has been missed."""
     if at is None:

@@ -25,6 +25,7 @@ export function length(ms) {
 function words(time, now) {
   const at = Date.parse(time.dateTime);
   if (time.dataset.time === "left") return at >= now ? `${span(at - now)} left` : `${span(now - at)} over`;
+  if (time.dataset.time === "in") return at > now ? `in ${span(at - now + 999)}` : "now";
   if (time.dataset.time === "span") return span(Math.max(0, now - at));
   const ago = time.dataset.time === "ago";
   if (now - at < 10000) return ago ? "just now" : "now";
@@ -46,7 +47,7 @@ each("time[data-time]", (time) => {
 
 function tick() {
   const now = serverNow();
-  for (const time of document.querySelectorAll("time:is([data-time=age], [data-time=ago], [data-time=span], [data-time=left])")) {
+  for (const time of document.querySelectorAll("time:is([data-time=age], [data-time=ago], [data-time=span], [data-time=left], [data-time=in])")) {
     const text = words(time, now);
     if (time.textContent !== text) time.textContent = text;
   }

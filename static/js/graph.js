@@ -19,14 +19,24 @@ function made(tag, attributes = {}, ...children) {
 
 /** An edge to a scope is an edge to the steps it begins or ends with. */
 function ends(data, id, side) {
-  const inside = new Set(data.nodes.filter((node) => scopes(data, node.group).includes(id)).map((node) => node.id));
-  if (!inside.size) return [id];
-  const other = side === "to" ? "from" : "to";
-  const touched = new Set(
-    data.edges.filter((edge) => edge.kind !== "back" && inside.has(edge.from) && inside.has(edge.to)).map((edge) => edge[side]),
+  data.ends ??= new Map();
+  const key = `${side} ${id}`;
+  if (!data.ends.has(key)) data.ends.set(key, found(data, id, side));
+  return data.ends.get(key);
+}
+
+function found(data, id, side) {
+  const inside = data.nodes.filter((node) => scopes(data, node.group).includes(id));
+  if (!inside.length) return [id];
+  const within = new Set(inside.map((node) => node.id));
+  for (const group of data.groups) if (scopes(data, group.parent).includes(id)) within.add(group.id);
+  const reached = new Set(
+    data.edges.filter((edge) => edge.kind !== "back" && within.has(edge.from) && within.has(edge.to)).map((edge) => edge[side]),
   );
-  const open = [...inside].filter((node) => !touched.has(node));
-  return open.length ? open : [[...inside][other === "from" ? 0 : inside.size - 1]];
+  // A step is reached by itself, or with a scope around it.
+  const open = inside.filter((node) => !reached.has(node.id) && !scopes(data, node.group).some((scope) => reached.has(scope)));
+  if (open.length) return open.map((node) => node.id);
+  return [(side === "to" ? inside[0] : inside.at(-1)).id];
 }
 
 function scopes(data, group) {
@@ -154,7 +164,7 @@ function paint(svg, data) {
     if (!drawn) continue;
     write(drawn.querySelector(".graph-name"), node.label);
     const status = row?.dataset.status ?? node.status;
-    const facts = [row?.dataset.word ?? node.word, row?.dataset.duration ?? node.duration, row?.querySelector(".step-rounds")?.textContent ?? node.rounds];
+    const facts = [row?.dataset.word ?? node.word, row?.dataset.duration ?? node.duration, row?.querySelector(".step-rounds")?.dataset.rounds ?? node.rounds];
     drawn.dataset.status = status;
     drawn.querySelector("use").setAttribute("href", `#shape-${SHAPES[status] ?? "dash"}`);
     write(drawn.querySelector(".graph-fact"), facts.filter(Boolean).join(" · "));
