@@ -15,9 +15,11 @@ from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E40
 from django.urls import path  # noqa: E402
 
 from gates.consumers import InboxConsumer  # noqa: E402
+from obversa_site.bodies import BoundedBodies, bound_daphne  # noqa: E402
 from obversa_site.origins import SameOrigin  # noqa: E402
 from runs.consumers import RunConsumer  # noqa: E402
 
+bound_daphne()
 sockets = URLRouter(
     [
         path("ws/runs/<uuid:pk>/", RunConsumer.as_asgi()),
@@ -26,7 +28,7 @@ sockets = URLRouter(
 )
 application = ProtocolTypeRouter(
     {
-        "http": pages,
+        "http": BoundedBodies(pages),
         "websocket": AllowedHostsOriginValidator(SameOrigin(AuthMiddlewareStack(sockets))),
     }
 )
