@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from daphne.server import Server
 from django.contrib.auth.models import User
+from twisted.internet import reactor
 
+from obversa_site import stopping
 from obversa_site.accounts import sign_in_link
 
 
@@ -24,14 +29,36 @@ def link_for(user: User, address: str) -> str:
     return address + "/" + sign_in_link(user).split("/", 3)[3]
 
 
-def serve(host: str, port: int) -> None:
-    """Serve pages and sockets until Ctrl-C or SIGTERM."""
+class CannotListen(Exception):
+    """The address is taken, or is none of this machine."""
+
+
+class _Listening(Server):  # type: ignore[misc]  # daphne tells no types
+    """Daphne, which says when its socket is open."""
+
+    def __init__(self, told: Callable[[int], None], **options: Any) -> None:
+        super().__init__(**options)
+        self._told = told
+        self.trouble = ""
+
+    def listen_success(self, port: Any) -> None:
+        super().listen_success(port)
+        self._told(port.getHost().port)
+
+    def listen_error(self, failure: Any) -> None:
+        self.trouble = failure.getErrorMessage()
+        self.stop()
+
+
+def serve(host: str, port: int, told: Callable[[int], None]) -> None:
+    """Serve pages and sockets until a signal; `told` gets the port once the socket is open."""
     from obversa_site.asgi import application
 
-    Server(
+    server = _Listening(
+        told,
         application=application,
         endpoints=[f"tcp:port={port}:interface={host.replace(':', chr(92) + ':')}"],
-        signal_handlers=True,
+        signal_handlers=False,
         action_logger=None,
         http_timeout=None,
         ping_interval=20,
@@ -39,4 +66,8 @@ def serve(host: str, port: int) -> None:
         websocket_connect_timeout=10,
         application_close_timeout=5,
         server_name="obversa",
-    ).run()
+    )
+    stopping.then(lambda: reactor.callFromThread(server.stop))
+    server.run()
+    if server.trouble:
+        raise CannotListen(server.trouble)

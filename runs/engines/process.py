@@ -23,6 +23,17 @@ _GIVE_UP: Final = 5.0
 _SEAM: Final = 4096
 
 
+# The process groups that run now, by their leaders.
+_running: Final[set[int]] = set()
+
+
+def end_all() -> None:
+    """Kill every command this process runs: it is about to end and nobody will look after them."""
+    for leader in tuple(_running):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(leader, signal.SIGKILL)
+
+
 class Capture:
     """Keeps the beginning and the end of a stream, at most `cap` bytes of it."""
 
@@ -92,6 +103,7 @@ class _Group:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
+        _running.add(self.process.pid)
         self.stdout, self.stderr = Capture(output_cap), Capture(output_cap)
         self._pipes = selectors.DefaultSelector()
         for pipe, capture in (
@@ -166,6 +178,7 @@ class _Group:
         self._pipes.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(_GIVE_UP)
+        _running.discard(self.process.pid)
 
 
 def run_process(

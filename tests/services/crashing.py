@@ -92,7 +92,7 @@ def live(workflow: str, home: Path, fate: Fate) -> None:
     move_in(home)
     fate.install()
 
-    def drive_instead(host: str, port: int) -> None:
+    def drive_instead(host: str, port: int, told: object) -> None:
         ended = drive(workflow, fate)
         (home / "ended.json").write_text(json.dumps(asdict(ended)))
 

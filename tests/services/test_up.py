@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -12,8 +13,10 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -101,7 +104,8 @@ def test_it_stops_when_told_to_and_lets_the_running_step_finish(
     home: Path, stop: signal.Signals
 ) -> None:
     with up(home) as (process, address):
-        until(lambda: answers(address), home)
+        # What it says it says when it is so: nobody has to wait and try again.
+        assert answers(address)
         start(home, "slow")
         until((home / "begun").exists, home)
         process.send_signal(stop)
@@ -112,6 +116,60 @@ def test_it_stops_when_told_to_and_lets_the_running_step_finish(
 
     assert statuses(home)["build"] == "passed"
     assert "step:lost" not in events(home)
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_told_twice_it_stops_at_once_and_the_step_is_found_at_the_next_start(
+    home: Path, stop: signal.Signals
+) -> None:
+    with up(home) as (process, _):
+        start(home, "slow")
+        until((home / "begun").exists, home)
+        process.send_signal(stop)
+        until(lambda: "Once more stops at once" in (home / "up.log").read_text(), home)
+        assert process.poll() is None
+        process.send_signal(stop)
+        assert process.wait(30) == 128 + stop
+    (home / "go-on").touch()
+
+    with up(home) as (process, _):
+        until(lambda: statuses(home)["ok"] == "waiting", home)
+
+    assert events(home).count("step:lost") == 1
+
+
+def test_a_port_that_is_taken_is_said_and_nothing_is_started(home: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        ended = subprocess.run(
+            [sys.executable, "manage.py", "up", "--port", str(taken.getsockname()[1])],
+            cwd=ROOT,
+            env=environment(home),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    assert ended.returncode == 1
+    assert "Use another --port." in ended.stderr
+    assert "Sign in" not in ended.stdout
+
+
+def test_a_body_that_is_too_long_is_dropped_as_it_comes_and_refused_in_words(home: Path) -> None:
+    in_pieces = (b"x" * 100_000 for _ in range(50))
+    with up(home) as (_, address):
+        for body, chunked in ((b"x" * 5_000_000, False), (in_pieces, True)):
+            headers = {"Transfer-Encoding": "chunked"} if chunked else {}
+            with closing(HTTPConnection(urlsplit(address).netloc, timeout=60)) as line:
+                line.request("POST", "/api/v1/requests", body, headers, encode_chunked=chunked)
+                response = line.getresponse()
+                told = json.loads(response.read())
+                assert (response.status, told["error"]["code"]) == (413, "too-large")
+                # The connection is good for what comes next.
+                line.request("GET", "/healthz")
+                assert line.getresponse().status == 200
 
 
 def test_killed_in_the_middle_of_a_step_it_goes_on_at_the_next_start(home: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import fcntl
 import os
 from argparse import ArgumentParser
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
-from obversa_site.serving import first_administrator, link_for, serve
+from obversa_site import stopping
+from obversa_site.serving import CannotListen, first_administrator, link_for, serve
 from runs.embedded import EmbeddedWorker
 
 
@@ -31,22 +33,27 @@ class Command(BaseCommand):
                 raise CommandError(f"--workflows: {folder} is no folder.")
             settings.OBVERSA_WORKFLOWS_DIR = str(folder.resolve())
         with _only_one():
+            stopping.listen()
             call_command("migrate", verbosity=0, interactive=False)
-            address = _address(options["host"], options["port"])
-            link = link_for(first_administrator(), address)
             worker = None if options["no_worker"] else EmbeddedWorker()
             if worker is not None:
                 worker.start()
-            self.stdout.write(f"Obversa runs at {address}/")
-            self.stdout.write(f"Sign in once by this link:  {link}")
-            self.stdout.write("Stop with Ctrl-C; nothing is lost.")
-            self.stdout.flush()
             try:
-                serve(options["host"], options["port"])
+                serve(options["host"], options["port"], partial(self._tell, options["host"]))
+            except CannotListen as trouble:
+                raise CommandError(f"{trouble} Use another --port.") from trouble
             finally:
                 if worker is not None:
                     worker.stop()
         self.stdout.write("Stopped.")
+
+    def _tell(self, host: str, port: int) -> None:
+        """Say where it is, once somebody who goes there is let in."""
+        address = _address(host, port)
+        self.stdout.write(f"Obversa runs at {address}/")
+        self.stdout.write(f"Sign in once by this link:  {link_for(first_administrator(), address)}")
+        self.stdout.write("Stop with Ctrl-C; nothing is lost. Twice stops at once.")
+        self.stdout.flush()
 
 
 def _address(host: str, port: int) -> str:
