@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from runs.shapes.confidence_condition import confidence_condition
     from runs.shapes.dag import Node, PipelineStage, dag, parallel, pipeline, sequence
     from runs.shapes.env import with_env
+    from runs.shapes.isolating import isolated
     from runs.shapes.loop import loop
     from runs.shapes.plan import assert_graph, copy_job_meta, job_meta, render_plan
     from runs.shapes.proving import prove
@@ -93,6 +94,7 @@ __all__ = [
     "format_cost_report",
     "format_event",
     "gate_job",
+    "isolated",
     "job_meta",
     "kickback",
     "last_decision_line",
@@ -168,6 +170,7 @@ _NAMES_IN = {
     "runs.shapes.confidence_condition": ("confidence_condition",),
     "runs.shapes.dag": ("Node", "PipelineStage", "dag", "parallel", "pipeline", "sequence"),
     "runs.shapes.env": ("with_env",),
+    "runs.shapes.isolating": ("isolated",),
     "runs.shapes.loop": ("loop",),
     "runs.shapes.plan": ("assert_graph", "copy_job_meta", "job_meta", "render_plan"),
     "runs.shapes.proving": ("prove",),

@@ -42,7 +42,7 @@ def make_repo(folder: Path, **files: str) -> Path:
 
 def subjects(folder: Path, revision: str = "HEAD") -> list[str]:
     """The commit subjects, newest first."""
-    return git(folder, "log", "--format=%s", revision).splitlines()
+    return git(folder, "log", "--topo-order", "--format=%s", revision).splitlines()
 
 
 def branches(folder: Path) -> list[str]:

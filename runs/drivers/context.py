@@ -37,6 +37,8 @@ class GraphPosition:
     dependents: tuple[str, ...] = ()
     desc: str | None = None
     gate: str | None = None
+    isolate: bool = False
+    on_conflict: str = "fail"
 
 
 @dataclass(kw_only=True)
@@ -133,6 +135,17 @@ class Context(Tools):
         from runs.drivers.turns import take_turn
 
         return take_turn(self, engine, request)
+
+    def at(self, workspace: Workspace) -> Self:
+        """The same context in another working directory."""
+        return replace(self, workspace=workspace)
+
+    def isolated(self, leaf: Any, *, label: str, on_conflict: str, record: Any) -> Any:
+        """What a step came to in a worktree of its own (runs.md R68)."""
+        from runs.drivers.execute import run_isolated
+
+        inner = replace(self, path=(*self.path, label), depth=self.depth + 1)
+        return run_isolated(leaf, inner, label, on_conflict=on_conflict, record=record)
 
     def judging(self, last: Outcome | None) -> Self:
         """The same context for a job whose outcome is a verdict on `last`."""

@@ -6,15 +6,16 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from runs.drivers import clean
+from runs.drivers import clean, isolation
 from runs.drivers.context import Context, GraphPosition
 from runs.kernel.asking import asked, put, routing_of
 from runs.kernel.conditions import ConditionResult
 from runs.kernel.errors import LoopError, as_loop_error
-from runs.kernel.events import Event, Path, joined
+from runs.kernel.events import Event, EventKind, Path, joined
 from runs.kernel.graph import GraphShape, LeafShape, LoopShape, NodeShape, Shape
 from runs.kernel.jsonable import JSONValue, JsonValueError
 from runs.kernel.loop_events import COMPLETE
@@ -43,9 +44,36 @@ class Ended:
 
 
 def run_leaf(leaf: Leaf, ctx: Context) -> Ended:
-    """Run the body; whatever it raises becomes a recorded outcome (runs.md R34, R227)."""
+    """Do the step, in a worktree of its own where its node says so (runs.md R34, R128, R227)."""
+    ctx.remember_entry()
+    graph = ctx.graph
+    if graph is None or not graph.isolate:
+        return _attempt(leaf, ctx)
+    name = f"{graph.dag}-{graph.node}"
+    return _isolated(leaf, ctx, name, on_conflict=graph.on_conflict)
+
+
+def run_isolated(leaf: Leaf, ctx: Context, name: str, **options: Any) -> Outcome | Asking:
+    """A step inside another, in a worktree of its own; its errors are recorded at its path."""
+    ended = _isolated(leaf, ctx, name, **options)
+    if ended.error is not None:
+        ctx.emit(EventKind.ERROR, **error_fields(ended.error))
+    if ended.asking is not None:
+        return ended.asking
+    assert ended.outcome is not None
+    return ended.outcome
+
+
+def _isolated(leaf: Leaf, ctx: Context, name: str, **options: Any) -> Ended:
     try:
-        ctx.remember_entry()
+        return isolation.in_worktree(ctx, name, partial(_attempt, leaf), **options)
+    except Exception as raised:  # noqa: BLE001 - git's refusal is the step's failure
+        return _raised(leaf, ctx, raised)
+
+
+def _attempt(leaf: Leaf, ctx: Context) -> Ended:
+    """Run the body; whatever it raises becomes a recorded outcome (runs.md R34)."""
+    try:
         value = leaf(ctx)
         if isinstance(value, Asking):
             return Ended(asking=clean.question(ctx, value))
@@ -223,6 +251,8 @@ def _in_graph(
             dependents=graph.followers[node.name],
             desc=node.desc,
             gate=node.gate,
+            isolate=node.isolate,
+            on_conflict=graph.on_conflict,
         ),
         last_review=here.last_review or review,
         depth=outer.depth + 1,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from runs.engines.filelock import locked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +28,7 @@ def compare(folder: Path, key: str, value: float, *, down: bool) -> Compared:
     """Hold the value against the baseline of the key and keep it when it is better (R94)."""
     folder.mkdir(parents=True, exist_ok=True)
     place = folder / f"{key}.json"
-    with _alone(folder / f"{key}.lock"):
+    with locked(folder / f"{key}.lock"):
         before = _read(place)
         better = before is None or (value < before if down else value > before)
         if better:
@@ -47,11 +46,3 @@ def _read(place: Path) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"the baseline {place.name} holds no number.")
     return float(value)
-
-
-@contextmanager
-def _alone(place: Path) -> Iterator[None]:
-    """One at a time over all threads and processes of this machine."""
-    with place.open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

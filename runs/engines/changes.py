@@ -60,18 +60,16 @@ def remember(key: str, directory: Path, cancelled: _Cancelled) -> None:
             return
         found = json.dumps(_pending(root, cancelled))
         place.parent.mkdir(parents=True, exist_ok=True)
+        _forget_old(place.parent)
+        part = place.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+        part.write_text(found)
+        try:
+            # The first one stands: a step that began later may have seen another's work already.
+            os.link(part, place)
+        finally:
+            part.unlink()
     except (GitFailed, OSError):
         return
-    _forget_old(place.parent)
-    part = place.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-    part.write_text(found)
-    try:
-        # The first one stands: a step that began later may have seen another's work already.
-        os.link(part, place)
-    except FileExistsError:
-        pass
-    finally:
-        part.unlink()
 
 
 def _remembered(key: str, root: Path, cancelled: _Cancelled) -> Mapping[str, str]:

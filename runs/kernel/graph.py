@@ -35,6 +35,7 @@ __all__ = [
 
 DEFAULT_CONCURRENCY: Final = 4
 PausePolicy = Literal["continue", "stop"]
+OnConflict = Literal["fail", "synthesize"]
 Limits = int | Mapping[str, int] | None
 
 
@@ -115,6 +116,7 @@ class GraphShape:
     kind: str = "dag"
     brief: str | None = None
     use_case: str | None = None
+    on_conflict: OnConflict = "fail"
 
     @cached_property
     def by_name(self) -> dict[str, NodeShape]:
@@ -193,6 +195,8 @@ class GraphShape:
             wire["maxKickbacks"] = limits if isinstance(limits, int) else dict(limits)
         if self.pause_policy != "continue":
             wire["pausePolicy"] = self.pause_policy
+        if self.on_conflict != "fail":
+            wire["onConflict"] = self.on_conflict
         for key, name in (("isolation", "isolation"), ("brief", "brief"), ("use_case", "useCase")):
             if (value := getattr(self, key)) is not None:
                 wire[name] = value
@@ -216,6 +220,7 @@ def shape_from_json(wire: Mapping[str, Any]) -> Shape:
             isolation=wire.get("isolation"),
             brief=wire.get("brief"),
             use_case=wire.get("useCase"),
+            on_conflict=wire.get("onConflict", "fail"),
         )
     if "body" in wire:
         review = wire.get("review")

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from runs.kernel.conditions import Condition, required_names, to_condition
 from runs.kernel.errors import DeclarationError
-from runs.kernel.graph import GraphShape, Limits, NodeShape, PausePolicy
+from runs.kernel.graph import GraphShape, LeafShape, Limits, NodeShape, OnConflict, PausePolicy
 from runs.shapes.job import Graph, Job, to_job
 
 T = TypeVar("T")
@@ -58,6 +58,7 @@ def dag(
     concurrency: int | None = None,
     stop_on_error: bool = True,
     isolation: Literal["worktree"] | None = None,
+    on_conflict: OnConflict = "fail",
     max_kickbacks: Limits = None,
     pause_policy: PausePolicy = "continue",
     brief: str | None = None,
@@ -68,6 +69,8 @@ def dag(
         raise DeclarationError("a graph needs a name.")
     if pause_policy not in ("continue", "stop"):
         raise DeclarationError('pause_policy is "continue" or "stop".')
+    if isolation not in (None, "worktree") or on_conflict not in ("fail", "synthesize"):
+        raise DeclarationError('isolation is "worktree", on_conflict "fail" or "synthesize".')
     read = {key: _node(name, key, value) for key, value in dict(nodes).items()}
     jobs = {key: to_job(node.job) for key, node in read.items()}
     whens = {key: to_condition(node.when) for key, node in read.items() if node.when is not None}
@@ -80,6 +83,7 @@ def dag(
         concurrency=_concurrency(name, concurrency),
         stop_on_error=stop_on_error,
         isolation=isolation,
+        on_conflict=on_conflict,
         max_kickbacks=_limits(name, max_kickbacks, read),
         pause_policy=pause_policy,
         brief=brief,
@@ -168,6 +172,12 @@ def _shape(
     for key in ("timeout_ms", "timeout_grace_ms"):
         if getattr(node, key) is not None and not _is_count(getattr(node, key)):
             raise DeclarationError(f"{key} of {where} is no count of 0 or more.")
+    isolate = isolation == "worktree" if node.isolate is None else bool(node.isolate)
+    if isolate and not isinstance(job.shape, LeafShape):
+        raise DeclarationError(
+            f"{where} is a {job.shape.kind}, which has no worktree of its own: "
+            "isolate the steps inside it, and give this node isolate=False."
+        )
     needs = (node.needs,) if isinstance(node.needs, str) else _names(node.needs, "needs", where)
     return NodeShape(
         name=name,
@@ -175,7 +185,7 @@ def _shape(
         needs=needs,
         when=None if when is None else dict(when.shape),
         optional=bool(node.optional),
-        isolate=isolation == "worktree" if node.isolate is None else bool(node.isolate),
+        isolate=isolate,
         accepts_kickback_to=_names(node.accepts_kickback_to, "accepts_kickback_to", where),
         retry_safe=node.retry_safe,
         timeout_ms=node.timeout_ms,

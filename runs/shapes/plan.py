@@ -32,7 +32,8 @@ def _meta(shape: Shape) -> Meta | None:
     if isinstance(shape, LeafShape):
         if shape.kind == "job":
             return None
-        meta: Meta = {"kind": shape.kind, "name": shape.label, **dict(shape.extra)}
+        shown = {key: value for key, value in shape.extra.items() if key != "watches"}
+        meta: Meta = {"kind": shape.kind, "name": shape.label, **shown}
         if shape.ask is not None:
             meta["question"] = shape.ask.question
             if shape.ask.target is not None:
@@ -92,7 +93,8 @@ def render_plan(meta: Meta | Any | None, indent: str = "") -> list[str]:
         return [f"{indent}loop {meta['name']}{_bounds(meta)}", *_rounds(meta, indent + "  ")]
     if meta["kind"] != "dag":
         target = f", sends back to {meta['target']}" if "target" in meta else ""
-        return [f"{indent}{meta['kind']} {meta['name']}{target}"]
+        line = f"{indent}{meta['kind']} {meta['name']}{target}"
+        return [line, *(render_plan(meta["job"], indent + "  ") if "job" in meta else ())]
     lines = [f"{indent}dag {meta['name']} ({_counted(meta)})"]
     for node in meta["nodes"]:
         lines.append(f"{indent}  {node['name']}{_traits(node)}")
