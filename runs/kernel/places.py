@@ -64,8 +64,14 @@ class Place:
         return self.scope.nodes[self.node.name].attempt
 
 
-def trail(shape: Shape, path: Path, loops: Loops = NO_LOOPS) -> list[Descent] | None:
-    """The way from the outermost job to what stands at `path`; None when there is no such way."""
+def trail(
+    shape: Shape, path: Path, loops: Loops = NO_LOOPS, *, toward: str = ""
+) -> list[Descent] | None:
+    """The way from the outermost job to what stands at `path`; None when there is no such way.
+
+    `toward` is the name of what is looked for inside it.
+    """
+    named = (*path, toward) if toward else path
     found: list[Descent] = []
     at = 0
     while at < len(path):
@@ -79,7 +85,7 @@ def trail(shape: Shape, path: Path, loops: Loops = NO_LOOPS) -> list[Descent] | 
             step = Descent(owner=shape, path=path[:at], node=node)
         else:
             at += 1
-            in_review = _in_review(shape, loops.get(path[:at]), path[at : at + 1])
+            in_review = _in_review(shape, loops.get(path[:at]), named[at : at + 1])
             step = Descent(owner=shape, path=path[:at], in_review=in_review)
         found.append(step)
         shape = step.inner
@@ -107,6 +113,14 @@ def shape_at(shape: Shape, path: Path, loops: Loops = NO_LOOPS) -> Shape | None:
     if way is None:
         return None
     return way[-1].inner if way else shape
+
+
+def graph_at(shape: Shape, path: Path, loops: Loops = NO_LOOPS) -> GraphShape | None:
+    """The graph whose scope stands at `path` (which ends with the graph's own name)."""
+    way = trail(shape, path[:-1], loops, toward=path[-1])
+    found = way[-1].inner if way else shape
+    is_it = way is not None and isinstance(found, GraphShape) and found.name == path[-1]
+    return found if is_it and isinstance(found, GraphShape) else None
 
 
 def place_at(shape: Shape, state: RunState, path: Path) -> Place:

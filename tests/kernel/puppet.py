@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runs.kernel import callbacks
+from runs.kernel import callbacks, loop_events
 from runs.kernel.commands import StartStep, commands
 from runs.kernel.decide import decide
+from runs.kernel.errors import LoopError
 from runs.kernel.events import Event, EventKind, Path
-from runs.kernel.graph import GraphShape, Shape
+from runs.kernel.graph import Shape
 from runs.kernel.outcomes import Outcome
-from runs.kernel.places import shape_at
+from runs.kernel.places import graph_at
 from runs.kernel.slots import WHEN, RunState
 from runs.kernel.state import reduce
 
@@ -58,8 +59,11 @@ class Puppet:
 
     def _check_slots(self) -> None:
         for path, scope in self.state.scopes.items():
-            graph = shape_at(self.shape, path[:-1], self.state.loops)
-            assert isinstance(graph, GraphShape)
+            if scope.invocation != self.state.slots[path[:-1]].number:
+                # A loop has gone on, and another job of the same name may stand here by now.
+                continue
+            graph = graph_at(self.shape, path, self.state.loops)
+            assert graph is not None
             working = [n for n in scope.nodes.values() if n.status in ("active", "checking")]
             assert scope.ended is not None or len(working) <= graph.slots
 
@@ -69,7 +73,7 @@ class Puppet:
         self.append(EventKind.JOB_START, path, label="x")
         self.settle()
 
-    def ends(self, *path: str, outcome: Outcome | str = "pass") -> None:
+    def ends(self, *path: str, outcome: Outcome | str = "pass", raised: bool = False) -> None:
         """The step at the path starts and ends."""
         ended = Outcome(status=outcome) if isinstance(outcome, str) else outcome  # type: ignore[arg-type]  # a test's own word
         assert ("job", path) in self.due, f"{path} is not due: {list(self.due)}"
@@ -77,14 +81,15 @@ class Puppet:
         if self.state.slots[path].status == "queued":
             self.append(EventKind.JOB_START, path, label="x")
         self.now += 10
-        self.append(EventKind.JOB_END, path, label="x", outcome=ended.to_json())
+        more = {"raised": True} if raised else {}
+        self.append(EventKind.JOB_END, path, label="x", outcome=ended.to_json(), **more)
         self.settle()
 
-    def loses(self, *path: str) -> None:
-        """The worker at the path is never heard of again."""
-        del self.due["job", path]
-        self.append(EventKind.JOB_START, path, label="x")
-        self.append(EventKind.STEP_LOST, path, number=self.state.slots[path].number)
+    def loses(self, task: str, *path: str) -> None:
+        """The worker of the task at the path is never heard of again."""
+        number = self.due.pop((task, path))
+        self.append(EventKind.JOB_START, path, label="x", task=task)
+        self.append(EventKind.STEP_LOST, path, number=number, task=task)
         self.settle()
 
     def checks(self, *path: str, met: bool) -> None:
@@ -93,6 +98,20 @@ class Puppet:
         self.append(EventKind.JOB_START, path, label=WHEN, task=WHEN)
         result = {"met": met, "reason": "because"}
         self.append(EventKind.CONDITION, path, label=WHEN, iteration=0, result=result)
+        self.settle()
+
+    def finds(self, task: str, *path: str, found: loop_events.Found | LoopError) -> None:
+        """A worker has done what a loop asked of it."""
+        del self.due[task, path]
+        self.append(EventKind.JOB_START, path, label=task, task=task)
+        iteration = self.state.loops[path].iteration
+        for event in loop_events.ended(path, task, iteration, found, self.now):
+            self.append(event.kind, event.path, **event.fields)
+        self.settle()
+
+    def waits(self) -> None:
+        """Time goes by until what waits for it may go on."""
+        self.now = max(self.now, min(self.state.waits.values()))
         self.settle()
 
     def cancels(self) -> None:

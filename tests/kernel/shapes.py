@@ -7,7 +7,16 @@ from typing import Any
 from hypothesis import strategies as st
 
 from runs.kernel.conditions import all_of, always, any_of, failed, never, not_, passed
-from runs.kernel.graph import AskShape, GraphShape, LeafShape, NodeShape
+from runs.kernel.graph import (
+    AskShape,
+    GraphShape,
+    LeafShape,
+    LoopShape,
+    NodeShape,
+    RetryRule,
+    Shape,
+    StallRule,
+)
 
 
 def step(label: str = "step", **more: Any) -> LeafShape:
@@ -66,7 +75,8 @@ def graphs(draw: st.DrawFn, depth: int = 2, name: str = "g") -> GraphShape:
         reach[label] = set(needs).union(*(reach[other] for other in needs))
         back = [other for other in sorted(reach[label]) if draw(st.booleans())]
         nested = depth > 0 and draw(st.integers(0, 3)) == 0
-        job: Any = draw(graphs(depth - 1, f"{name}{label}") if nested else leaves(label, back))
+        inner = st.one_of(graphs(depth - 1, f"{name}{label}"), loops(depth - 1, f"l{label}"))
+        job: Any = draw(inner if nested else leaves(label, back))
         when = draw(whens(needs)) if draw(st.integers(0, 3)) == 0 else None
         nodes.append(
             NodeShape(
@@ -92,3 +102,44 @@ def graphs(draw: st.DrawFn, depth: int = 2, name: str = "g") -> GraphShape:
         max_kickbacks=draw(limits),
         pause_policy=draw(st.sampled_from(["continue", "continue", "stop"])),
     )
+
+
+@st.composite
+def loops(draw: st.DrawFn, depth: int = 2, name: str = "l") -> LoopShape:
+    """A loop that must come to an end: every body may have three rounds at most."""
+    checks = st.sampled_from([always.shape, never.shape, CODE])
+    until = draw(st.none() | checks)
+    counts = st.none() | st.integers(1, 2)
+    window = draw(counts)
+    stall = None
+    if window is not None:
+        signal = draw(st.sampled_from(["", "0" * 64]))
+        stall = StallRule(window=window, workspace=draw(st.booleans()), gate=True, signal=signal)
+    retry = RetryRule(fails=draw(st.booleans()), max_consecutive=draw(counts), backoff_ms=5)
+    return LoopShape(
+        name=name,
+        body=draw(_bodies(depth, "g")),
+        review=draw(st.none() | _bodies(depth, draw(st.sampled_from(["g", "h"])))),
+        start=draw(st.sampled_from([None, None, always.shape, CODE])),
+        until=until,
+        stop_on=draw(st.sampled_from([None, None, never.shape, CODE])),
+        max=draw(st.integers(1, 3)),
+        max_review_restarts=draw(counts),
+        check_first=until is not None and draw(st.booleans()),
+        no_progress=stall,
+        delay_ms=draw(st.sampled_from([0, 7])),
+        retry=draw(st.none() | st.just(retry)),
+        on_iteration=draw(st.sampled_from(["", "0" * 64])),
+        on_complete=draw(st.sampled_from(["", "0" * 64])),
+    )
+
+
+def _bodies(depth: int, name: str) -> st.SearchStrategy[Shape]:
+    if depth <= 0:
+        return leaves(name, [])
+    return st.one_of(leaves(name, []), graphs(depth - 1, name), loops(depth - 1, name))
+
+
+def shapes() -> st.SearchStrategy[Shape]:
+    """Any shape that holds others."""
+    return st.one_of(graphs(), loops(depth=1))

@@ -239,7 +239,7 @@ def test_a_node_that_never_started_has_no_duration() -> None:
 
 def test_a_lost_step_that_may_repeat_is_handed_out_again() -> None:
     run = Puppet(graph(node("a", retry_safe=True)))
-    run.loses("g", "a")
+    run.loses("job", "g", "a")
 
     assert run.due == {("job", ("g", "a")): 2}
     run.ends("g", "a")
@@ -254,7 +254,7 @@ def test_a_lost_step_that_may_not_repeat_is_put_to_a_person(
     action: str, status: str | None
 ) -> None:
     run = Puppet(graph(node("a")))
-    run.loses("g", "a")
+    run.loses("job", "g", "a")
     (question,) = run.pending
     assert question.startswith("reconcile:g/a#")
     assert run.phases("a") == ["start", "paused"]

@@ -29,6 +29,15 @@ VOLATILE = {
     "seq",
     "resumeAt",
 }
+    "durationMs",
+    "recordId",
+    "claimToken",
+    "routerId",
+    "workspace",
+    "ts",
+    "seq",
+    "resumeAt",
+}
 
 
 def in_memory(scenario: Scenario) -> RunResult:
