@@ -29,15 +29,6 @@ VOLATILE = {
     "seq",
     "resumeAt",
 }
-    "durationMs",
-    "recordId",
-    "claimToken",
-    "routerId",
-    "workspace",
-    "ts",
-    "seq",
-    "resumeAt",
-}
 
 
 def in_memory(scenario: Scenario) -> RunResult:
