@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -48,6 +50,28 @@ def _uses_database(item: pytest.Item) -> bool:
     if item.get_closest_marker("django_db") or item.get_closest_marker("database"):
         return True
     return not DATABASE_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _emptied_between_tests() -> Iterator[None]:
+    """Let a test database on SQLite be emptied although events cannot be deleted."""
+    from django.db.backends.sqlite3.base import DatabaseOperations
+
+    flush = DatabaseOperations.execute_sql_flush
+
+    def past_the_trigger(self: Any, statements: list[str]) -> None:
+        with self.connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' "
+                "AND tbl_name = 'runs_event' AND sql LIKE '%BEFORE DELETE%'"
+            )
+            found = cursor.fetchall()
+        around = [f"DROP TRIGGER {name}" for name, _ in found], [sql for _, sql in found]
+        flush(self, [*around[0], *statements, *around[1]])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DatabaseOperations, "execute_sql_flush", past_the_trigger)
+        yield
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
