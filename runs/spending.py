@@ -6,64 +6,56 @@ A process remembers what it has counted: a page that is looked at again reads on
 from __future__ import annotations
 
 from collections.abc import Iterable
-from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
 from runs import folding
 from runs.kernel.events import Event
+from runs.kernel.spending import KIND, NOTHING, Spent
 from runs.models import Event as EventRow
 from runs.models import Run
 from runs.report.cost import dollars
-from runs.report.prices import CostTotals, add_cost, no_cost
-from runs.report.text import joined, many, text
-from runs.report.usage import USAGE, UsageTotals, add_usage, no_usage
+from runs.report.text import joined, many
 
 
-@dataclass(slots=True)
-class Spent:
+@dataclass(frozen=True, slots=True)
+class Counted:
     """The calls up to the event `seq`."""
 
     seq: int = 0
-    calls: int = 0
-    usage: UsageTotals = field(default_factory=no_usage)
-    cost: CostTotals = field(default_factory=no_cost)
+    spent: Spent = NOTHING
 
 
-_spent: Final[folding.Memory[UUID, Spent]] = folding.Memory()
+_counted: Final[folding.Memory[UUID, Counted]] = folding.Memory()
 
 
 def spent(run: Run) -> Spent:
     """The calls of the run so far."""
-    known = _spent.get(run.pk) or Spent()
-    if known.seq >= run.last_seq:
-        return known
-    rows = EventRow.objects.filter(
-        run_id=run.pk, kind=USAGE, seq__gt=known.seq, seq__lte=run.last_seq
-    )
-    counted = _count(known, (folding.to_event(row) for row in rows.order_by("seq")), run.last_seq)
-    _spent.put(run.pk, counted)
-    return counted
+    known = _counted.get(run.pk) or Counted()
+    if known.seq < run.last_seq:
+        rows = EventRow.objects.filter(
+            run_id=run.pk, kind=KIND, seq__gt=known.seq, seq__lte=run.last_seq
+        )
+        events = (folding.to_event(row) for row in rows.order_by("seq"))
+        known = _count(known, events, run.last_seq)
+        _counted.put(run.pk, known)
+    return known.spent
 
 
 def saw(run_id: UUID, events: list[Event]) -> None:
     """Count events that were read anyway, if they go on where the counting stands."""
-    known = _spent.get(run_id)
+    known = _counted.get(run_id)
     if known is not None and events and events[0].seq == known.seq + 1:
-        _spent.put(run_id, _count(known, events, events[-1].seq))
+        _counted.put(run_id, _count(known, events, events[-1].seq))
 
 
-def _count(known: Spent, events: Iterable[Event], seq: int) -> Spent:
-    """A new value: another thread may be counting on from the same one."""
-    counted = deepcopy(known)
+def _count(known: Counted, events: Iterable[Event], seq: int) -> Counted:
+    found = known.spent
     for event in events:
-        if event.kind == USAGE:
-            counted.calls += 1
-            add_usage(counted.usage, event.fields.get("usage"))
-            add_cost(counted.cost, text(event.fields.get("model")), event.fields.get("cost"))
-    counted.seq = seq
-    return counted
+        if event.kind == KIND:
+            found = found.plus(event.fields)
+    return Counted(seq, found)
 
 
 def told(run: Run) -> tuple[str, str]:
@@ -71,10 +63,9 @@ def told(run: Run) -> tuple[str, str]:
     found = spent(run)
     if not found.calls:
         return "", ""
-    usage, cost = found.usage, found.cost
-    unmeasured, unpriced = usage["unmeasuredCalls"], cost["unknownCalls"]
-    tokens = f"{usage['inputTokens']:,} tokens in, {usage['outputTokens']:,} out"
-    priced = dollars(cost["usd"]) if unpriced < found.calls else ""
+    unmeasured, unpriced = found.unmeasured_calls, found.unknown_calls
+    tokens = f"{found.input_tokens:,} tokens in, {found.output_tokens:,} out"
+    priced = dollars(found.usd) if unpriced < found.calls else ""
     at_least = "at least " if priced and unpriced else ""
     line = joined(tokens if unmeasured < found.calls else "", at_least + priced, by=", ")
     how = joined(

@@ -22,7 +22,7 @@ from runs.drivers.ports import Callbacks, Sink
 from runs.drivers.result import RunResult
 from runs.drivers.wakes import Wakes
 from runs.kernel import decide as decisions
-from runs.kernel.decide import NO_USAGE, StartStep
+from runs.kernel.decide import StartStep
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind
 from runs.kernel.events import Path as EventPath
 from runs.kernel.gate import validate_callback_request
@@ -30,6 +30,7 @@ from runs.kernel.graph import shape_identity
 from runs.kernel.jsonable import JSONValue, sha256_bytes, thaw
 from runs.kernel.slots import JOB, RunState
 from runs.kernel.state import reduce
+from runs.report.stats import stats_of
 from runs.shapes.job import Job, Leaf, job_at
 
 logger = logging.getLogger(__name__)
@@ -198,7 +199,8 @@ class MemorySession:
         assert self.state.ended is not None
         return RunResult(
             outcome=self.state.ended,
-            usage=NO_USAGE,
+            usage=self.state.spent.usage(),
+            stats=stats_of(self.events),
             events=tuple(self.events),
             artifacts=self.artifacts,
             run_id=self.run_id,

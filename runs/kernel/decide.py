@@ -7,11 +7,10 @@ of state by `commands`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from runs.kernel import asking, looping, node_events, sendbacks
+from runs.kernel import asking, looping, node_events, retries, sendbacks, spending
 from runs.kernel.commands import Command, StartStep, WithdrawStep, commands
 from runs.kernel.conditions import evaluate, is_data
 from runs.kernel.errors import LoopError
@@ -24,7 +23,6 @@ from runs.kernel.slots import WHEN, RunState, Slot
 from runs.kernel.verdicts import graph_outcome, never_ran, paused_graph
 
 __all__ = [
-    "NO_USAGE",
     "Command",
     "StartStep",
     "WithdrawStep",
@@ -37,13 +35,6 @@ __all__ = [
 BUSY: Final = "busy"
 WAITING: Final = "waiting"
 Progress = str | Outcome
-NO_USAGE: Final[Mapping[str, int]] = {
-    "inputTokens": 0,
-    "outputTokens": 0,
-    "cacheReadInputTokens": 0,
-    "cacheCreationInputTokens": 0,
-    "unmeasuredCalls": 0,
-}
 
 
 def decide(shape: Shape, state: RunState, now: int, *, attended: bool = True) -> list[Event]:
@@ -62,7 +53,7 @@ def decide(shape: Shape, state: RunState, now: int, *, attended: bool = True) ->
     if isinstance(progress, Outcome) and not turn.events:
         if state.cancelled and progress.status != "aborted":
             progress = Outcome(status="aborted", summary="cancelled", data=progress.data)
-        turn.record(EventKind.RUN_END, (), outcome=progress.to_json(), usage=dict(NO_USAGE))
+        turn.end(progress)
     return turn.events
 
 
@@ -103,7 +94,17 @@ class Decision:
     def leave(self, shape: Shape) -> None:
         """Record the pause of every open graph and loop, innermost first, then of the session."""
         outcome = self.leave_job(shape, ())
-        self.record(EventKind.RUN_END, (), outcome=outcome.to_json(), usage=dict(NO_USAGE))
+        self.end(outcome)
+
+    def end(self, outcome: Outcome) -> None:
+        """Record the end of the session, and what it and its record spent (runs.md R255)."""
+        state = self.state
+        figures: dict[str, Any] = {"usage": state.spent.usage()}
+        if state.session > 1:
+            figures["totalUsage"] = state.spent_in_all.usage()
+        if state.spent_in_all.calls:
+            figures["cost"] = state.spent_in_all.cost()
+        self.record(EventKind.RUN_END, (), outcome=outcome.to_json(), **figures)
 
     def leave_job(self, shape: Shape, path: Path) -> Outcome:
         """Record the pause of the job at `path` and of what is in it."""
@@ -147,11 +148,30 @@ class Decision:
                 return self._extend([asking.again(path, slot, self.now)])
             case "lost":
                 return self._asks(place)
+            case "sleeping" if self.state.cancelled:
+                return Outcome(status="aborted", summary="cancelled before its next try")
+            case "sleeping" if self.now >= self.state.waits[path]:
+                return self._extend([asking.again(path, slot, self.now)])
             case "ended":
-                assert slot.outcome is not None
-                return slot.outcome
+                return self._ended(place, slot)
             case _:
                 return BUSY
+
+    def _ended(self, place: Place, slot: Slot) -> Progress:
+        """What a step came to; a failure that may pass is followed by a wait (design I12)."""
+        assert slot.outcome is not None
+        if self.state.cancelled:
+            return slot.outcome
+        followed = retries.follow(
+            self.state.run_id,
+            place.path,
+            slot.tries,
+            slot.outcome,
+            place.retry,
+            self.state.limits,
+            self.now,
+        )
+        return slot.outcome if followed is None else self._extend([followed])
 
     def _asks(self, place: Place) -> str:
         """Put a question: one at a time, for each is posted against what was posted before."""
@@ -349,7 +369,9 @@ class Decision:
     def _done(
         self, path: Path, node: NodeShape, state: NodeState, slot: Slot | None, outcome: Outcome
     ) -> None:
-        self.events.append(node_events.done(path, node, state, slot, outcome, self.now))
+        mark = (self.state.scopes[path].invocation, state.attempt)
+        spent = spending.at(self.state.purses, (*path, node.name), mark)
+        self.events.append(node_events.done(path, node, state, slot, outcome, self.now, spent))
 
     def _skip(self, path: Path, node: NodeShape, state: NodeState, reason: str) -> None:
         self.events.append(node_events.skipped(path, node, state, reason, self.now))

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from runs.kernel import loop_events, stalls
+from runs.kernel import loop_events, spending, stalls
 from runs.kernel.conditions import ConditionResult, evaluate, is_data
 from runs.kernel.errors import LoopError
 from runs.kernel.events import EventKind, Path
-from runs.kernel.graph import LoopShape, Shape
+from runs.kernel.graph import LeafShape, LoopShape, Shape
 from runs.kernel.loop_events import AFTER, COMPLETE
 from runs.kernel.loops import LoopState, evidence_of
 from runs.kernel.outcomes import Outcome, Revision, Status
@@ -119,12 +119,11 @@ class _Loop:
 
     def _body(self) -> Progress:
         body = self.state.body
-        if body is None:
-            progress = self.turn.job(self.shape.body, self.path, room=self.room)
-            if isinstance(progress, Outcome):
-                # It never began: a cancel came first.
-                return self._end(progress)
-            return progress
+        progress = self._inner(self.shape.body, body)
+        if progress is not None:
+            # An outcome without a body's end: it never began, for a cancel came first.
+            return self._end(progress) if isinstance(progress, Outcome) else progress
+        assert body is not None
         if self.cancelled:
             return self._end(_cancelled(body))
         if body.status == "paused":
@@ -141,6 +140,16 @@ class _Loop:
             ended = Outcome(status="aborted", summary=stop.reason, data=body.data)
             return self._end(ended)
         return self._accept() if self._met() else self._again()
+
+    def _inner(self, job: Shape, ended: Outcome | None) -> Progress | None:
+        """How far the body or the review is; None once it has come to its end.
+
+        A step that failed may be tried again, which only a look at its place tells.
+        """
+        if ended is not None and not isinstance(job, LeafShape):
+            return None
+        progress = self.turn.job(job, self.path, room=self.room)
+        return None if ended is not None and isinstance(progress, Outcome) else progress
 
     def _gives_up(self, body: Outcome) -> Outcome | None:
         """A body that cannot be mended by another round ends the loop (runs.md R162, R163)."""
@@ -194,9 +203,10 @@ class _Loop:
     def _review(self) -> Progress:
         assert self.shape.review is not None
         review = self.state.review
-        if review is None:
-            progress = self.turn.job(self.shape.review, self.path, room=self.room)
+        progress = self._inner(self.shape.review, review)
+        if progress is not None:
             return self._end(progress) if isinstance(progress, Outcome) else progress
+        assert review is not None
         if self.cancelled:
             return self._end(_cancelled(self.state.body))
         if review.status == "paused":
@@ -204,8 +214,15 @@ class _Loop:
         if self.state.raised:
             return self._end(_failed({**(review.error or {}), "phase": "review"}, self.state.body))
         goes_on = not review.passed and self._spent(review) is None
+        spent = spending.at(
+            self.turn.state.purses, self.path, (self.state.invocation, self.state.iteration)
+        )
         self.turn.record(
-            EventKind.LOOP_REVIEW, self.path, outcome=review.to_json(), accepted=goes_on
+            EventKind.LOOP_REVIEW,
+            self.path,
+            outcome=review.to_json(),
+            accepted=goes_on,
+            **spent.figures(),
         )
         return BUSY
 

@@ -9,6 +9,7 @@ from runs.kernel.graph import NodeShape
 from runs.kernel.outcomes import Outcome
 from runs.kernel.scopes import NodeState
 from runs.kernel.slots import Slot
+from runs.kernel.spending import NOTHING, Spent
 
 
 def started(path: Path, node: NodeShape, state: NodeState, now: int) -> Event:
@@ -32,10 +33,16 @@ def never_started(path: Path, node: NodeShape, state: NodeState, why: str, now: 
 
 
 def done(
-    path: Path, node: NodeShape, state: NodeState, slot: Slot | None, outcome: Outcome, now: int
+    path: Path,
+    node: NodeShape,
+    state: NodeState,
+    slot: Slot | None,
+    outcome: Outcome,
+    now: int,
+    spent: Spent = NOTHING,
 ) -> Event:
     """The node ended, or waits; with its slot it also says how long that took (runs.md R209)."""
-    facts = _facts(node, state, "done")
+    facts = _facts(node, state, "done") | spent.figures()
     if slot is not None:
         facts["durationMs"] = max(0, now - (slot.started_at or state.started_at))
     return Event(EventKind.NODE, path, {**facts, "outcome": outcome.to_json()}, ts=now)

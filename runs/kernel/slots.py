@@ -11,9 +11,11 @@ from runs.kernel.callbacks import CallbackState
 from runs.kernel.events import Path
 from runs.kernel.loops import LoopState
 from runs.kernel.outcomes import Outcome
+from runs.kernel.retries import Limits
 from runs.kernel.scopes import Scope
+from runs.kernel.spending import NOTHING, Purses, Spent
 
-SlotStatus = Literal["queued", "running", "asking", "lost", "ended"]
+SlotStatus = Literal["queued", "running", "asking", "lost", "sleeping", "ended"]
 JOB: Final = "job"
 WHEN: Final = "when"
 # The start of a loop's review; from then on it is the job at the loop's path.
@@ -25,10 +27,12 @@ class Slot:
     """The place of one job: which start it is at and how far it came.
 
     `number` counts the starts at this path over the whole run, so a message, a lease and a result
-    can each name the one start they belong to.
+    can each name the one start they belong to. `tries` counts the failures of this attempt that
+    were followed by a wait.
     """
 
     number: int = 1
+    tries: int = 0
     status: SlotStatus = "queued"
     started_at: int = 0
     outcome: Outcome | None = None
@@ -43,7 +47,8 @@ class RunState:
     `queued` holds the number of every start that is due, by task and path: the slots and checks
     in that status, kept beside them so that nobody has to look through all. `checks` holds every
     other task than a job, by the same key. `waits` holds the time (ms since the epoch) at which
-    what waits at a path may go on by itself.
+    what waits at a path may go on by itself. `spent` is this session's, `spent_in_all` the whole
+    record's; `purses` holds what each node's attempt and each loop's round spent.
     """
 
     run_id: str = ""
@@ -55,6 +60,7 @@ class RunState:
     slots: Mapping[Path, Slot] = field(default_factory=dict)
     checks: Mapping[tuple[str, Path], Slot] = field(default_factory=dict)
     loops: Mapping[Path, LoopState] = field(default_factory=dict)
+    limits: Limits = Limits()
     waits: Mapping[Path, int] = field(default_factory=dict)
     queued: Mapping[tuple[str, Path], int] = field(default_factory=dict)
     callbacks: CallbackState = field(default_factory=callbacks.empty)
@@ -63,6 +69,9 @@ class RunState:
     held: str = ""
     cancelled: bool = False
     ended: Outcome | None = None
+    spent: Spent = NOTHING
+    spent_in_all: Spent = NOTHING
+    purses: Purses = field(default_factory=dict)
 
     @property
     def started(self) -> bool:
@@ -91,10 +100,11 @@ def put_check(state: RunState, task: str, path: Path, **changes: Any) -> RunStat
     return put(state, task, path, replace(state.checks[task, path], **changes))
 
 
-def fresh_slot(state: RunState, path: Path) -> RunState:
-    """Begin the next start at a path."""
+def fresh_slot(state: RunState, path: Path, *, tries: int = 0) -> RunState:
+    """Begin the next start at a path; of the same attempt when it was tried before."""
     before = state.slots.get(path)
-    return put(state, JOB, path, Slot(number=1 if before is None else before.number + 1))
+    number = 1 if before is None else before.number + 1
+    return put(state, JOB, path, Slot(number=number, tries=tries))
 
 
 def put_scope(state: RunState, path: Path, scope: Scope) -> RunState:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from runs.kernel import callbacks, loopfold, scopes
+from runs.kernel import callbacks, loopfold, scopes, spending
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind, Path
 from runs.kernel.outcomes import Outcome
+from runs.kernel.retries import MAX_WAIT_MS, Limits
 from runs.kernel.scopes import NodeState, NodeStatus, Scope
 from runs.kernel.slots import (
     JOB,
@@ -36,6 +37,8 @@ def reduce(state: RunState, event: Event) -> RunState:
         state = handler(state, event)
     elif event.kind in CALLBACK_KINDS:
         state = _callback(state, event)
+    elif event.kind == spending.KIND:
+        state = _paid(state, event)
     return replace(state, seq=event.seq) if event.seq else state
 
 
@@ -56,16 +59,24 @@ def _run_start(state: RunState, event: Event) -> RunState:
     session = int(event.fields.get("session", 1))
     if state.started:
         params = event.fields.get("params", state.params)
-        return replace(_reopen(state, session), params=params)
+        return replace(_reopen(state, session), params=params, spent=spending.NOTHING)
     begun = replace(
         state,
         run_id=str(event.fields.get("runId") or event.fields.get("recordId") or ""),
         session=session,
         params=event.fields.get("params") or {},
         shared=event.fields.get("state") or {},
+        limits=_limits(event),
         resumed=_answered(state),
     )
     return put(begun, JOB, (), Slot())
+
+
+def _limits(event: Event) -> Limits:
+    given = event.fields.get("limits") or {}
+    return Limits(
+        on_limit=given.get("onLimit", "auto"), max_wait_ms=given.get("maxWaitMs", MAX_WAIT_MS)
+    )
 
 
 def _reopen(state: RunState, session: int) -> RunState:
@@ -113,6 +124,22 @@ def _answered(state: RunState) -> frozenset[str]:
     """The questions whose answers are there when somebody starts or resumes the run."""
     requests = state.callbacks.requests.items()
     return frozenset(request_id for request_id, held in requests if held.status == "answered")
+
+
+def _paid(state: RunState, event: Event) -> RunState:
+    """An engine was called: the session, the record and every place around the call have paid."""
+    purses = state.purses
+    for length in range(1, len(event.path) + 1):
+        path = event.path[:length]
+        mark = spending.mark_at(state.scopes, state.loops, path)
+        if mark is not None:
+            purses = spending.paid(purses, path, mark, event.fields)
+    return replace(
+        state,
+        spent=state.spent.plus(event.fields),
+        spent_in_all=state.spent_in_all.plus(event.fields),
+        purses=purses,
+    )
 
 
 def _graph_start(state: RunState, event: Event) -> RunState:
@@ -217,7 +244,10 @@ def _step_ready(state: RunState, event: Event) -> RunState:
         return put_node(state, path, name, status="checking") if task == WHEN else state
     if task == REVIEW:
         state = loopfold.review_begins(state, event.path, event.ts)
-    state = put_wait(wake(fresh_slot(state, event.path), event.path), event.path, None)
+    before = state.slots.get(event.path)
+    tries = before.tries if before is not None and task == JOB else 0
+    state = wake(fresh_slot(state, event.path, tries=tries), event.path)
+    state = put_wait(state, event.path, None)
     scope = state.scopes.get(path)
     if scope is not None and name in scope.nodes:
         return put_node(state, path, name, status="active")
@@ -254,6 +284,30 @@ def _job_end(state: RunState, event: Event) -> RunState:
     state = put_slot(state, event.path, status="ended", outcome=outcome)
     raised = bool(event.fields.get("raised"))
     return loopfold.inner_ended(state, event.path, outcome, event.ts, raised=raised)
+
+
+def _sleeps(state: RunState, event: Event) -> RunState:
+    """A failure that may pass: the same attempt is tried again at its time."""
+    slot, path = state.slots[event.path], event.path
+    tries = int(event.fields.get("attempt", slot.tries))
+    until = event.fields.get("nextAttemptAt", event.fields.get("resumeAt"))
+    state = put_slot(state, path, status="sleeping", tries=tries)
+    return put_wait(loopfold.inner_unended(state, path), path, until)
+
+
+def _retried_now(state: RunState, event: Event) -> RunState:
+    """A person does not want to wait."""
+    slot = state.slots.get(event.path)
+    if slot is None or slot.status != "sleeping":
+        return state
+    return put_wait(state, event.path, event.ts)
+
+
+def _limit_pause(state: RunState, event: Event) -> RunState:
+    error = event.fields["error"]
+    paused = Outcome(status="paused", summary=event.fields["reason"], error=error)
+    state = put_slot(loopfold.inner_unended(state, event.path), event.path, outcome=paused)
+    return loopfold.inner_ended(state, event.path, paused, event.ts)
 
 
 def _condition(state: RunState, event: Event) -> RunState:
@@ -328,6 +382,10 @@ _HANDLERS: Final[Mapping[str, Callable[[RunState, Event], RunState]]] = {
     EventKind.JOB_START: _job_start,
     EventKind.JOB_END: _job_end,
     EventKind.CONDITION: _condition,
+    EventKind.RETRY_PENDING: _sleeps,
+    EventKind.RETRY_NOW: _retried_now,
+    EventKind.LIMIT_WAIT: _sleeps,
+    EventKind.LIMIT_PAUSE: _limit_pause,
     EventKind.ROUTED: _routed,
     EventKind.WITHDRAWN: _withdrawn,
     **loopfold.HANDLERS,

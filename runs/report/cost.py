@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
+from runs.kernel.numbers import count_of
 from runs.report.prices import Prices, priced
-from runs.report.text import Wire, count_of, facts, items, many, text
+from runs.report.text import Wire, facts, items, many, text
 
 
 class ModelCost(TypedDict):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from runs.kernel.events import Event
+from runs.kernel.spending import KIND
 from runs.report.text import BETWEEN, Wire, joined, path_of, wire_of
-from runs.report.usage import USAGE, run_tokens
+from runs.report.usage import run_tokens
 from runs.report.words import told
 
 STREAMED = frozenset({"engine:text", "engine:thinking"})
@@ -24,6 +25,6 @@ def format_event(event: Event | Wire, totals: Any = None) -> str:
     if isinstance(kind, str) and kind in STREAMED:
         return ""
     mark, words = told(wire)
-    if kind == USAGE and (whole := run_tokens(totals)):
+    if kind == KIND and (whole := run_tokens(totals)):
         words = f"{words} (run {whole})"
     return joined(BETWEEN.join(path_of(wire.get("path"))), mark, words)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from runs.kernel.numbers import count_of, number_of
 from runs.report.phrases import NOTE, START, WAITS, WRONG, Told, after, plain
-from runs.report.text import Wire, count_of, facts, joined, many, number_of, text
+from runs.report.text import Wire, facts, joined, many, text
 
 ASKS: Final = "?"
 

@@ -11,18 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from runs.kernel.events import Event
-from runs.report.text import (
-    BETWEEN,
-    Wire,
-    count_of,
-    facts,
-    joined,
-    moment_of,
-    path_of,
-    text,
-    wire_of,
-)
-from runs.report.usage import USAGE, UsageTotals, add_usage, no_usage
+from runs.kernel.numbers import count_of
+from runs.kernel.spending import KIND, NOTHING, Spent
+from runs.report.text import BETWEEN, Wire, facts, joined, moment_of, path_of, text, wire_of
 from runs.report.words import kickback, told
 
 Path = tuple[str, ...]
@@ -87,8 +78,8 @@ class Reading:
     ended: int | None = None
     outcome: Wire | None = None
     told_usage: Wire | None = None
-    summed: UsageTotals = field(default_factory=no_usage)
-    calls: int = 0
+    told_total: Wire | None = None
+    spent: Spent = NOTHING
     sessions: int = 0
     monitor: str = ""
     nodes: dict[str, list[NodeRun]] = field(default_factory=dict)
@@ -105,10 +96,13 @@ class Reading:
 
     @property
     def usage(self) -> Wire:
-        """What the last session's end says of the whole record, else the sum of its calls."""
-        if self.told_usage is None or (self.sessions > 1 and self.calls):
-            return self.summed
-        return self.told_usage
+        """What the end says of the record, else the sum of its calls."""
+        told = self.told_total
+        if told is None and self.sessions <= 1:
+            told = self.told_usage
+        if told is not None:
+            return told
+        return self.spent.usage() if self.spent.calls else self.told_usage or self.spent.usage()
 
     def take(self, event: Wire) -> None:
         """Read one event."""
@@ -143,16 +137,14 @@ class Reading:
             self.started = at
             return
         # What ended goes on: until the next end there is none.
-        self.ended = self.outcome = self.told_usage = None
+        self.ended = self.outcome = self.told_usage = self.told_total = None
         self.lines.append(Line(f"session {count_of(event.get('session')) or self.sessions}"))
 
     def _end(self, event: Wire, at: int | None) -> None:
         self.run_id = self.run_id or text(event.get("runId"))
         self.ended, self.outcome = at, _object(event.get("outcome"))
-        whole = _object(event.get("totalUsage"))
-        self.told_usage = whole or _object(event.get("usage"))
-        if whole is not None:
-            self.calls = 0
+        self.told_usage = _object(event.get("usage"))
+        self.told_total = _object(event.get("totalUsage"))
 
     # --- its graph -------------------------------------------------------------------------------
 
@@ -211,9 +203,8 @@ class Reading:
 
     def _other(self, kind: str, event: Wire, path: Path) -> None:
         run = self._run_at(path)
-        if kind == USAGE:
-            self.calls += 1
-            add_usage(self.summed, event.get("usage"))
+        if kind == KIND:
+            self.spent = self.spent.plus(event)
             if run is not None:
                 run.calls += 1
         elif kind == "engine:tool" and run is not None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final, NotRequired, TypedDict
 
 from runs.kernel.events import Event
-from runs.report.text import Wire, count_of, facts, moment_of, path_of, text, wire_of
-from runs.report.usage import USAGE, add_usage, is_reported, no_usage
+from runs.kernel.numbers import count_of
+from runs.kernel.spending import KIND, NOTHING, is_reported
+from runs.report.text import Wire, facts, moment_of, path_of, text, wire_of
 
 ROOT: Final = "(root)"
 
@@ -77,7 +78,7 @@ class _Counts:
         kind = text(event.get("kind"))
         if kind.startswith("loop:"):
             self._loop(kind, event)
-        elif kind == USAGE:
+        elif kind == KIND:
             self._call(event)
         elif kind == "error":
             seen: ErrorSeen = {
@@ -142,22 +143,22 @@ def path_text(event: Wire) -> str:
 
 def stats_of(events: Iterable[Event | Wire]) -> Stats:
     """The figures of these events, which are those of one session or of a whole record."""
-    counts, totals = _Counts(), no_usage()
+    counts, spent = _Counts(), NOTHING
     for wire in map(wire_of, events):
         counts.take(wire)
-        if wire.get("kind") == USAGE:
-            add_usage(totals, wire.get("usage"))
+        if wire.get("kind") == KIND:
+            spent = spent.plus(wire)
     started = counts.started or 0
     return {
         "startedAt": started,
         "elapsedMs": max(0, counts.last - started),
         "loopRuns": list(counts.loops.values()),
         "models": list(counts.models.values()),
-        "totalInputTokens": totals["inputTokens"],
-        "totalOutputTokens": totals["outputTokens"],
-        "totalCacheCreationInputTokens": totals["cacheCreationInputTokens"],
-        "totalCacheReadInputTokens": totals["cacheReadInputTokens"],
-        "totalUnmeasuredCalls": totals["unmeasuredCalls"],
+        "totalInputTokens": spent.input_tokens,
+        "totalOutputTokens": spent.output_tokens,
+        "totalCacheCreationInputTokens": spent.cache_creation_tokens,
+        "totalCacheReadInputTokens": spent.cache_read_tokens,
+        "totalUnmeasuredCalls": spent.unmeasured_calls,
         "agentCalls": sum(model["calls"] for model in counts.models.values()),
         "errors": counts.errors,
     }

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypedDict
 
 from runs.kernel.events import Event
+from runs.kernel.numbers import number_of
 from runs.report.reading import NodeRun, Reading, read
-from runs.report.text import Wire, facts, number_of, text
+from runs.report.text import Wire, facts, text
 
 
 class ToolUse(TypedDict):

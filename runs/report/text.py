@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from runs.kernel.events import Event
+from runs.kernel.numbers import number_of
 
 BETWEEN: Final = " \u203a "  # the names of a path
 # What ends a line, moves a terminal's cursor or turns the reading order around.
@@ -16,7 +16,6 @@ _CONTROLS: Final = re.compile(
     "[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 )
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
-_LARGEST: Final = 1e18
 _LONGEST_MS: Final = 253_402_300_800_000  # the year 10000
 
 Wire = Mapping[str, Any]
@@ -50,19 +49,6 @@ def facts(value: object) -> Wire:
 def items(value: object) -> Sequence[Any]:
     """The value if it is a list, else an empty one."""
     return value if isinstance(value, list | tuple) else ()
-
-
-def number_of(value: object) -> int | float | None:
-    """The value if it is a number of a size that means something."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return value if math.isfinite(value) and abs(value) < _LARGEST else None
-
-
-def count_of(value: object) -> int:
-    """A number of things, 0 for what is none."""
-    number = number_of(value)
-    return 0 if number is None or number < 0 else int(number)
 
 
 def path_of(value: object) -> tuple[str, ...]:

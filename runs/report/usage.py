@@ -3,62 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, TypedDict
+from typing import Any
 
 from runs.kernel.events import Event
-from runs.report.text import Wire, count_of, facts, joined, many, number_of, wire_of
-
-USAGE: Final = "engine:usage"
-
-
-class UsageTotals(TypedDict):
-    """Tokens of many calls; a call that reported none is counted, never guessed (R201)."""
-
-    inputTokens: int
-    outputTokens: int
-    cacheReadInputTokens: int
-    cacheCreationInputTokens: int
-    unmeasuredCalls: int
+from runs.kernel.numbers import count_of, number_of
+from runs.kernel.spending import KIND, NOTHING, Spent
+from runs.report.text import Wire, facts, joined, many, wire_of
 
 
-def no_usage() -> UsageTotals:
-    """Totals before the first call."""
-    return {
-        "inputTokens": 0,
-        "outputTokens": 0,
-        "cacheReadInputTokens": 0,
-        "cacheCreationInputTokens": 0,
-        "unmeasuredCalls": 0,
-    }
-
-
-def is_reported(usage: Wire) -> bool:
-    """Whether the call said what it used."""
-    return usage.get("kind", "reported") == "reported" and (
-        number_of(usage.get("inputTokens")) is not None
-        or number_of(usage.get("outputTokens")) is not None
-    )
-
-
-def add_usage(totals: UsageTotals, usage: object) -> None:
-    """Count one call's `usage` in the totals."""
-    given = facts(usage)
-    if not is_reported(given):
-        totals["unmeasuredCalls"] += 1
-        return
-    totals["inputTokens"] += count_of(given.get("inputTokens"))
-    totals["outputTokens"] += count_of(given.get("outputTokens"))
-    totals["cacheReadInputTokens"] += count_of(given.get("cacheReadInputTokens"))
-    totals["cacheCreationInputTokens"] += count_of(given.get("cacheCreationInputTokens"))
-
-
-def total_usage(events: Iterable[Event | Wire]) -> UsageTotals:
-    """What every recorded call used, each counted once, whatever its session (R255)."""
-    totals = no_usage()
+def total_spent(events: Iterable[Event | Wire]) -> Spent:
+    """What every recorded call used and cost, each counted once, whatever its session (R255)."""
+    spent = NOTHING
     for wire in map(wire_of, events):
-        if wire.get("kind") == USAGE:
-            add_usage(totals, wire.get("usage"))
-    return totals
+        if wire.get("kind") == KIND:
+            spent = spent.plus(wire)
+    return spent
 
 
 def tokens(usage: Wire) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from runs.kernel.numbers import count_of, number_of
+from runs.kernel.spending import is_reported
 from runs.report import own_words
 from runs.report.phrases import (
     BACK,
@@ -19,17 +21,8 @@ from runs.report.phrases import (
     mark_of,
     plain,
 )
-from runs.report.text import (
-    Wire,
-    count_of,
-    facts,
-    items,
-    joined,
-    many,
-    number_of,
-    text,
-)
-from runs.report.usage import is_reported, tokens
+from runs.report.text import Wire, facts, items, joined, many, text
+from runs.report.usage import tokens
 
 
 def told(event: Wire) -> Told:

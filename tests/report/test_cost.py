@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runs import cost_report, format_cost_report
-from runs.report.prices import call_cost, total_cost
+from runs.report.prices import call_cost
 from runs.report.stats import stats_of
-from runs.report.usage import total_usage
+from runs.report.usage import total_spent
 from tests.report.records import BEGIN, at, call, end, record, start
 
 PRICES: dict[str, dict[str, float]] = {
@@ -188,14 +188,15 @@ def test_costs_of_a_record_are_added_as_they_were_recorded() -> None:
         {**call(model="b"), "cost": {"kind": "unknown"}},
     )
 
-    assert total_cost(events) == {
+    spent = total_spent(events)
+    assert spent.cost() == {
         "usd": 0.3,
         "reportedUsd": 0.2,
         "estimatedUsd": 0.1,
         "unknownCalls": 2,
         "unknownModels": ["b"],
     }
-    assert total_usage(events)["unmeasuredCalls"] == 2
+    assert spent.usage()["unmeasuredCalls"] == 2
 
 
 def test_stats_count_loops_models_and_errors() -> None:

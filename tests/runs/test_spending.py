@@ -81,6 +81,17 @@ def test_the_page_of_a_run_shows_what_it_spent() -> None:
     assert spent.get("title") == "What 1 engine call used and cost"
 
 
+def test_the_record_tells_it_at_the_steps_and_at_the_end() -> None:
+    run = calling(PRICED, ESTIMATED)
+    flows.work(run)
+
+    [end] = flows.events(run, "run:end")
+    done = [one for one in flows.events(run, "dag:node") if one.fields["phase"] == "done"]
+    assert end.fields["usage"]["inputTokens"] == 2400
+    assert end.fields["cost"]["usd"] == 0.255
+    assert [one.fields["cost"]["usd"] for one in done] == [0.25, 0.005]
+
+
 def test_only_what_is_new_is_read(django_assert_num_queries: Any) -> None:
     run = calling(PRICED, PRICED)
     flows.work(run)
