@@ -20,6 +20,7 @@ from runs.engines.command import (
     tail,
 )
 from runs.engines.scrub import scrub
+from runs.examples._roots import is_restricted
 from runs.examples._source import SCHEMES, Refused
 
 # A worker may itself have been started by git, inside another repository.
@@ -48,7 +49,9 @@ _SETTINGS: Final = (
     "submodule.recurse=false",
 )
 _ENVIRONMENT: Final = {
+    # Nobody sits at a worker to be asked for a password or whether a host is the right one.
     "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "",
     "GIT_ALLOW_PROTOCOL": ":".join(SCHEMES),
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_NO_REPLACE_OBJECTS": "1",
@@ -57,6 +60,10 @@ _ENVIRONMENT: Final = {
     "LC_ALL": "C.UTF-8",
 }
 _IDENTITY: Final = {"NAME": "Obversa", "EMAIL": "release@obversa.invalid"}
+
+
+def _ssh() -> str:
+    return f"{os.environ.get('GIT_SSH_COMMAND') or 'ssh'} -oBatchMode=yes"
 
 
 class Cancelled(Exception):
@@ -72,12 +79,14 @@ class Git:
 
     def attempt(self, *arguments: str) -> CommandResult:
         """Run git and hand back how it ended, whatever that is."""
-        settings = [part for setting in _SETTINGS for part in ("-c", setting)]
+        # An allowed host may not send us on to one that is not.
+        led = ("http.followRedirects=false",) if is_restricted() else ()
+        settings = [part for setting in (*_SETTINGS, *led) for part in ("-c", setting)]
         result = run_command(
             CommandSpec(
                 argv=("git", *settings, *arguments),
                 cwd=self.directory,
-                env=_ENVIRONMENT,
+                env={**_ENVIRONMENT, "GIT_SSH_COMMAND": _ssh()},
                 unset=HIDDEN_VARIABLES,
             ),
             cancelled=self.cancelled,

@@ -6,14 +6,17 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from runs.engines.command import parse_command
+from runs.examples._roots import may_release, roots
 from runs.kernel.errors import LoopError
 
 VERSION_PATTERN: Final = r"^v?[0-9]+(?:[.+-][0-9A-Za-z]+|[a-z]+[0-9]+)*$"
 VERSION_LENGTH: Final = 64
+# Which of these a release may use is for the roots to say.
 SCHEMES: Final = ("file", "git", "http", "https", "ssh")
 _SCP: Final = re.compile(r"^(?P<host>[^/:]+):(?P<path>.*)$", re.DOTALL)
 _NOT_A_REVISION: Final = re.compile(r"^[-+:^]|[\s:*?\[\\]|\.\.|@\{|[\x00-\x1f\x7f]")
@@ -99,7 +102,23 @@ def checked_command(text: str) -> tuple[str, ...]:
 
 
 def checked_repository(repository: str) -> str:
-    """An absolute path or an address over a known transport; raises Refused for anything else."""
+    """An absolute path or an address that a release may be made of; raises Refused for others."""
+    checked = _read_repository(repository)
+    if not may_release(_as_address(checked)):
+        raise Refused(
+            f"The repository {repository} is not one that releases are made of here. "
+            f"Those are: {', '.join(roots())}."
+        )
+    return checked
+
+
+def _as_address(repository: str) -> str:
+    """The address that `user@host:path` is short for."""
+    match = None if "://" in repository or repository.startswith("/") else _SCP.match(repository)
+    return f"ssh://{match['host']}/{match['path'].lstrip('/')}" if match else repository
+
+
+def _read_repository(repository: str) -> str:
     if not repository or any(ord(character) < 32 for character in repository):
         raise Refused("The parameter repository is empty or holds a control character.")
     if repository.startswith("-"):
@@ -109,14 +128,21 @@ def checked_repository(repository: str) -> str:
         raise Refused(f"The repository {repository!r} names a remote helper. Give a path or a URL.")
     if "://" in repository:
         return _checked_url(repository)
-    # os.path says False where Path raises: an unknown home, a name that is too long.
-    local = os.path.abspath(os.path.expanduser(repository))  # noqa: PTH100, PTH111
-    if os.path.exists(local):  # noqa: PTH110
+    if local := _existing(repository):
         return local
     if match := _SCP.match(repository):
         _check_host(match["host"].rsplit("@", 1)[-1], repository)
         return repository
     raise Refused(f"There is no repository at {repository}. Give a path on the worker or a URL.")
+
+
+def _existing(path: str) -> str:
+    """The absolute path of what is there; empty for anything else."""
+    try:
+        found = Path(path).expanduser().absolute()
+        return os.path.normpath(found) if found.exists() else ""
+    except (OSError, RuntimeError, ValueError):
+        return ""  # a name that is too long, or a home of nobody
 
 
 def _checked_url(repository: str) -> str:
@@ -142,7 +168,7 @@ def _checked_url(repository: str) -> str:
 
 
 def _checked_file(url: SplitResult, repository: str) -> str:
-    if url.netloc not in {"", "localhost"} or not os.path.exists(unquote(url.path)):  # noqa: PTH110
+    if url.netloc not in {"", "localhost"} or not _existing(unquote(url.path)):
         raise Refused(f"There is no repository at {repository}.")
     return repository
 

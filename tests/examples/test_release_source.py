@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
+from runs.examples._git import Git
 from runs.examples._source import Refused, Request
 
 
@@ -15,6 +19,8 @@ class TestParameters:
             "fd::17",
             "transport::address",
             "ftp://host/x",
+            "git://host/x.git",
+            "http://host/x.git",
             "javascript://x",
             "https://ada:secret@host/x.git",
             "https://token@host/x.git",
@@ -77,3 +83,97 @@ class TestParameters:
     def test_a_revision_that_is_more_than_one_commit_is_refused(self, revision: str) -> None:
         with pytest.raises(Refused, match="revision"):
             Request.read({"repository": "host:x", "version": "1", "revision": revision})
+
+
+class TestRoots:
+    def read(self, repository: str) -> str:
+        return Request.read({"repository": repository, "version": "1.0"}).repository
+
+    @pytest.mark.parametrize(
+        ("roots", "repository"),
+        [
+            ("https://git.example.org/team/", "https://git.example.org/team/shop.git"),
+            ("https://git.example.org/team", "https://GIT.example.org/team/shop"),
+            ("https://git.example.org", "https://git.example.org/any/shop"),
+            ("http://intranet:8080/", "http://intranet:8080/shop"),
+            ("/srv/git, ssh://git@host/team", "git@host:team/shop.git"),
+            ("ssh://host/", "ssh://git@host/team/shop.git"),
+        ],
+    )
+    def test_what_lies_below_a_root_is_taken(
+        self, monkeypatch: pytest.MonkeyPatch, roots: str, repository: str
+    ) -> None:
+        monkeypatch.setenv("OBVERSA_RELEASE_ROOTS", roots)
+
+        assert self.read(repository) == repository
+
+    @pytest.mark.parametrize(
+        "repository",
+        [
+            "https://elsewhere.org/team/shop.git",
+            "https://git.example.org.evil.org/team/shop.git",
+            "https://git.example.org/teams/shop.git",
+            "https://git.example.org/other/shop.git",
+            "https://git.example.org/team/../other/shop.git",
+            "https://git.example.org/team/%2e%2e/other/shop.git",
+            "https://git.example.org:8443/team/shop.git",
+            "http://git.example.org/team/shop.git",
+            "ssh://git.example.org/team/shop.git",
+            "git@git.example.org:team/shop.git",
+            "/etc",
+            "file:///etc",
+            ".",
+        ],
+    )
+    def test_what_lies_outside_is_refused_and_the_roots_are_named(
+        self, monkeypatch: pytest.MonkeyPatch, repository: str
+    ) -> None:
+        monkeypatch.setenv("OBVERSA_RELEASE_ROOTS", "https://git.example.org/team/")
+
+        with pytest.raises(Refused, match=r"https://git\.example\.org/team/"):
+            self.read(repository)
+
+    def test_a_folder_is_a_root_and_a_link_out_of_it_leads_nowhere(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        inside, outside = tmp_path / "git" / "shop", tmp_path / "secret"
+        for folder in (inside, outside, tmp_path / "git-other"):
+            folder.mkdir(parents=True)
+        (tmp_path / "git" / "link").symlink_to(outside)
+        monkeypatch.setenv("OBVERSA_RELEASE_ROOTS", str(tmp_path / "git"))
+
+        assert self.read(str(inside)) == str(inside)
+        assert self.read(f"file://{inside}") == f"file://{inside}"
+        for refused in (
+            "git/link",
+            "git/../secret",
+            "secret",
+            "git-other",
+            "git/shop/../../secret",
+        ):
+            for form in (f"{tmp_path}/{refused}", f"file://{tmp_path}/{refused}"):
+                with pytest.raises(Refused):
+                    self.read(form)
+
+    def test_git_is_asked_to_ask_nobody(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        script = tmp_path / "said.py"
+        script.write_text("import os, sys; open(sys.argv[1], 'w').write(repr(sys.argv[2:]))")
+        said = tmp_path / "said"
+        monkeypatch.setenv("GIT_SSH_COMMAND", f"{sys.executable} {script} {said}")
+
+        result = Git(tmp_path, lambda: False).attempt("ls-remote", "ssh://host/shop.git")
+
+        assert result.exit_code != 0
+        assert "-oBatchMode=yes" in said.read_text()
+
+    def test_git_follows_no_host_out_of_the_roots(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        git = Git(tmp_path, lambda: False)
+        monkeypatch.setenv("OBVERSA_RELEASE_ROOTS", "https://git.example.org/")
+
+        assert git.attempt("config", "http.followRedirects").stdout.strip() == "false"
+        monkeypatch.delenv("OBVERSA_RELEASE_ROOTS")
+        assert git.attempt("config", "http.followRedirects").stdout.strip() == ""
