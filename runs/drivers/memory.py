@@ -19,6 +19,7 @@ from runs.drivers.ports import Callbacks
 from runs.drivers.result import RunResult
 from runs.drivers.session import MemorySession, OnEvent
 from runs.drivers.signal import Signal
+from runs.report.prices import Prices
 from runs.shapes.job import Job, to_job
 
 __all__ = ["RunResult", "arun", "run"]
@@ -43,6 +44,8 @@ def run(
     engines: Mapping[str, Any] | None = None,
     memory: Any = None,
     heartbeat_ms: int = HEARTBEAT_MS,
+    prices: Prices | None = None,
+    cost: Mapping[str, Any] | None = None,
 ) -> RunResult:
     """Run the job to its end, or to a question nobody has answered (runs.md section 11).
 
@@ -50,6 +53,9 @@ def run(
     under `cwd`; `resume` takes up the record at that path. Raises before anything starts for
     options that cannot be (R192), and RunBusy when another session holds the record (R226);
     after that every failure is an outcome.
+
+    `prices` estimate what a call costs whose engine does not say it (R272): dollars per million
+    tokens by model. `cost`, `{prices, baseline_model?}`, asks for the report in `result.cost`.
 
     In the main thread SIGINT and SIGTERM are recorded as `run:abort` and then do what they would
     have done (R258): Ctrl-C raises KeyboardInterrupt out of this call once the steps at work have
@@ -70,6 +76,8 @@ def run(
         engines=engines,
         memory=memory,
         heartbeat_ms=heartbeat_ms,
+        prices=prices,
+        cost=cost,
     )
     return _session(to_job(job), options).run()
 
@@ -121,6 +129,7 @@ def _session(job: Job, options: Options) -> MemorySession:
             "memory": options.memory,
         },
         record_file=file,
+        pricing=options.pricing,
         heartbeat_ms=options.heartbeat_ms if file is not None else 0,
     )
 

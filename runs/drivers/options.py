@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from runs.drivers import places
 from runs.drivers.ports import Callbacks
+from runs.drivers.pricing import Pricing
 from runs.kernel.errors import LoopError
 from runs.kernel.jsonable import JSONValue, JsonValueError, snapshot
+from runs.report.prices import Prices
 
 AUTO: Final = "auto"
 HEARTBEAT_MS: Final = 60_000
@@ -35,6 +37,9 @@ class Options:
     engines: Mapping[str, Any] | None = None
     memory: Any = None
     heartbeat_ms: int = HEARTBEAT_MS
+    prices: Prices | None = None
+    cost: Mapping[str, Any] | None = None
+    pricing: Pricing = field(init=False, default_factory=Pricing)
 
     def __post_init__(self) -> None:
         if self.on_callback not in ("exit", "wait"):
@@ -48,6 +53,7 @@ class Options:
             raise LoopError("CONFIG", text)
         if isinstance(self.engine, str) and self.engine not in (self.engines or {}):
             raise LoopError("CONFIG", f"the run has no engine named {self.engine!r}.")
+        object.__setattr__(self, "pricing", Pricing.of(self.prices, self.cost))
         if self.params is not None:
             object.__setattr__(self, "params", _object(self.params))
 

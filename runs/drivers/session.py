@@ -19,6 +19,7 @@ from runs.drivers.context import Context, Workspace
 from runs.drivers.heartbeat import beating
 from runs.drivers.jsonl import Record, RecordFile
 from runs.drivers.ports import Callbacks, Sink
+from runs.drivers.pricing import Pricing
 from runs.drivers.result import RunResult
 from runs.drivers.wakes import Wakes
 from runs.kernel import decide as decisions
@@ -29,6 +30,7 @@ from runs.kernel.gate import validate_callback_request
 from runs.kernel.graph import shape_identity
 from runs.kernel.jsonable import JSONValue, sha256_bytes, thaw
 from runs.kernel.slots import JOB, RunState
+from runs.kernel.spending import KIND as ENGINE_USAGE
 from runs.kernel.state import reduce
 from runs.report.stats import stats_of
 from runs.shapes.job import Job, Leaf, job_at
@@ -61,6 +63,7 @@ class MemorySession:
         start: Mapping[str, JSONValue] | None = None,
         heartbeat_ms: int = 0,
         monitor: Any = None,
+        pricing: Pricing | None = None,
     ) -> None:
         """`start` are more facts of `run:start`; `sinks` hear every event after the record."""
         self.job = job
@@ -82,6 +85,7 @@ class MemorySession:
         self.start = dict(start or {})
         self.heartbeat_ms = heartbeat_ms
         self.monitor = monitor
+        self.pricing = pricing or Pricing()
         self.events: list[Event] = []
         self.artifacts: dict[str, bytes] = {}
         self.state = RunState()
@@ -156,7 +160,8 @@ class MemorySession:
         """Record an event of a step; nothing follows the end of the run (runs.md R195)."""
         with self.lock:
             if self.state.ended is None:
-                self.append(kind, path, fields)
+                priced = self.pricing.priced(fields) if kind == ENGINE_USAGE else fields
+                self.append(kind, path, priced)
 
     def attach(
         self, name: str, content: bytes | Path, media_type: str, path: EventPath
@@ -197,10 +202,12 @@ class MemorySession:
                 self.cancel.set()
                 raise
         assert self.state.ended is not None
+        stats = stats_of(self.events)
         return RunResult(
             outcome=self.state.ended,
             usage=self.state.spent.usage(),
-            stats=stats_of(self.events),
+            stats=stats,
+            cost=self.pricing.report(stats),
             events=tuple(self.events),
             artifacts=self.artifacts,
             run_id=self.run_id,

@@ -72,7 +72,7 @@ class Spent:
         """What is known of the cost."""
         return round(self.reported_usd + self.estimated_usd, DECIMALS)
 
-    def usage(self) -> dict[str, JSONValue]:
+    def usage(self) -> dict[str, int]:
         """The tokens as they go over the wire (runs.md R201)."""
         return {
             "inputTokens": self.input_tokens,
@@ -94,7 +94,7 @@ class Spent:
 
     def figures(self) -> dict[str, JSONValue]:
         """`usage` and `cost` for an event; nothing where no engine was called."""
-        return {"usage": self.usage(), "cost": self.cost()} if self.calls else {}
+        return {"usage": {**self.usage()}, "cost": self.cost()} if self.calls else {}
 
 
 NOTHING: Final = Spent()

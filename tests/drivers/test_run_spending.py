@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from runs import cost_report, fn_job, kickback, loop, pipeline, run
 from runs.drivers.context import Context
 
@@ -44,6 +46,78 @@ def test_the_end_of_the_run_tells_what_it_used_as_the_result_does() -> None:
     assert result.stats["totalInputTokens"] == 100
     prices = {"small-1": {"inputPerMTokUsd": 1.0, "outputPerMTokUsd": 1.0}}
     assert cost_report(result.stats, prices)["spentUsd"] == 0.000101
+
+
+PRICES = {"small-1": {"inputPerMTokUsd": 1.0, "outputPerMTokUsd": 5.0}}
+
+
+def costs(result: Any) -> list[Any]:
+    return [event.fields["cost"] for event in result.events if event.kind == "engine:usage"]
+
+
+def test_a_call_is_priced_by_the_table_unless_its_engine_says_what_it_cost() -> None:
+    job = pipeline(
+        "g",
+        [
+            {"name": "a", "job": spending("a", 1000)},
+            {"name": "b", "job": spending("b", 1000, 0.25)},
+            {"name": "c", "job": fn_job("c", lambda ctx: told(ctx, "small-1", 0.5))},
+            {"name": "d", "job": fn_job("d", lambda ctx: told(ctx, "odd"))},
+        ],
+    )
+
+    result = run(job, prices=PRICES)
+
+    assert costs(result) == [
+        {"kind": "estimated", "usd": 0.001005, "entry": "small-1"},
+        {"kind": "reported", "usd": 0.25},
+        {"kind": "reported", "usd": 0.5},
+        {"kind": "unknown"},
+    ]
+    assert result.events[-1].fields["cost"] == {
+        "usd": 0.751005,
+        "reportedUsd": 0.75,
+        "estimatedUsd": 0.001005,
+        "unknownCalls": 1,
+        "unknownModels": ["odd"],
+    }
+    assert result.cost is None
+
+
+def told(ctx: Context, model: str, cost: float | None = None) -> None:
+    more = {} if cost is None else {"cost": cost}
+    used = {"kind": "reported", "inputTokens": 1, "outputTokens": 1}
+    ctx.emit("engine:usage", model=model, usage=used, **more)  # type: ignore[arg-type]  # JSON
+
+
+@pytest.mark.parametrize("name", ["baseline_model", "baselineModel"])
+def test_a_report_of_the_cost_is_made_when_asked_for(name: str) -> None:
+    job = spending("a", 1000)
+    prices = {**PRICES, "large-2": {"inputPerMTokUsd": 10.0, "outputPerMTokUsd": 50.0}}
+
+    result = run(job, cost={"prices": prices, name: "large-2"})
+
+    assert (result.cost["spentUsd"], result.cost["savedUsd"]) == (0.001005, 0.009045)
+    assert costs(result)[0]["kind"] == "estimated"
+    assert "baselineUsd" not in run(job, cost={"prices": prices}).cost
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"cost": {}},
+        {"cost": {"prices": [1]}},
+        {"cost": {"prices": PRICES, "base": "x"}},
+        {"cost": {"prices": PRICES, "baseline_model": 1}},
+        {"prices": {"small-1": 1.0}},
+    ],
+)
+def test_what_is_no_table_of_prices_is_refused_before_anything_starts(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=r"cost|prices"):
+        run(fn_job("a", lambda ctx: "done"), record_to=tmp_path / "r.jsonl", **options)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_without_engines_used_nothing_and_has_no_cost() -> None:
