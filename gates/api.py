@@ -53,7 +53,7 @@ def _refuses(*codes: str) -> dict[str, Any]:
     operation_id="askRequest",
     summary="Ask a question",
     response={200: RequestShape, 201: RequestShape},
-    openapi_extra=_refuses("scope", "forbidden", "definition", "schema"),
+    openapi_extra=_refuses("scope", "forbidden", "definition", "schema", "too-many-open"),
 )
 def ask_request(request: HttpRequest, payload: AskRequest) -> HttpResponse:
     """Put a question to people: 201 when it is new, 200 when it is the same question again.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from django.conf import settings
 from django.db import IntegrityError
 from django.utils import timezone
 
@@ -13,8 +14,9 @@ from gates import access, columns
 from gates.errors import DefinitionRefused, SchemaRefused
 from gates.models import Request
 from gates.principals import Principal
-from runs import record
+from runs import quotas, record
 from runs.audiences import AudienceRefused, audience_for, tokens_of
+from runs.errors import TooManyOpen
 from runs.kernel import callbacks
 from runs.kernel.events import EventKind
 from runs.kernel.gate import CallbackRequest, create_callback_gate
@@ -56,6 +58,8 @@ def post_request(
         events = callbacks.post(turn.state.callbacks, request)
         append_all(turn, (), events)
         created = any(event["kind"] == EventKind.REQUESTED for event in events)
+        if created and len(events) == 1:  # it takes no other question's place
+            _need_room(principal)
         if created:
             facts = {"requestId": request.request_id, "purpose": "gate", **routed}
             turn.append(EventKind.ROUTED, (), facts)
@@ -63,6 +67,17 @@ def post_request(
         run=run, request_id=columns.request_id(request.request_id)
     )
     return row, created
+
+
+def _need_room(principal: Principal) -> None:
+    """Raise TooManyOpen for a program with as many open questions as one may have."""
+    limit: int = settings.OBVERSA_MAX_OPEN_QUESTIONS
+    asked = Request.objects.filter(asked_by=principal.actor, status__in=Request.OPEN)
+    if quotas.is_full(asked, limit):
+        raise TooManyOpen(
+            f"You have {limit} questions open, and no more are let in. Wait for answers, or "
+            "withdraw some."
+        )
 
 
 def _request(definition: Mapping[str, Any]) -> CallbackRequest:
@@ -145,6 +160,7 @@ def _known(stream: str) -> Run | None:
 
 def _opened(stream: str, principal: Principal) -> Run:
     owner = principal.actor.partition("/")[0]
+    quotas.need_room_for_a_run(owner)
     run = Run(
         kind=Run.Kind.EXTERNAL,
         stream=stream,

@@ -59,6 +59,7 @@ STATUS: Final[Mapping[str, int]] = {
     "reason": 422,
     "schema": 422,
     "validation": 422,
+    "too-many-open": 429,
     "too-many-requests": 429,
 }
 

@@ -39,6 +39,7 @@ MESSAGES: Final[Mapping[str, str]] = {
     "scope": "This key has no scope 'answer'. Make one that has it.",
     "stale": "This answer is for another question. Read the question again.",
     "too-large": "The request is larger than 2 MiB. Send less, or a link to it.",
+    "too-many-open": "You have 10000 questions open, and no more are let in.",
     "too-many-requests": "Too many requests. Wait as long as Retry-After says.",
     "unauthenticated": "Sign in, or send `Authorization: Bearer KEY`.",
     "validation": "limit: Input should be greater than or equal to 1.",
@@ -52,7 +53,7 @@ _DESCRIPTIONS: Final[Mapping[int, str]] = {
     410: "Its time is over.",
     413: "The body is larger than 2 MiB.",
     422: "A field is at fault; `field` names it.",
-    429: "Too many requests; `Retry-After` says how long to wait.",
+    429: "Too much at once; where waiting helps, `Retry-After` says how long.",
 }
 
 

@@ -26,6 +26,9 @@ OBVERSA_BASE_URL_GIVEN = "OBVERSA_BASE_URL" in env
 OBVERSA_WORKFLOWS: list[str] = env.list("OBVERSA_WORKFLOWS", default=[])
 OBVERSA_WORKFLOWS_DIR: str = env.str("OBVERSA_WORKFLOWS_DIR", default="")
 OBVERSA_LEASE_SECONDS: float = env.float("OBVERSA_LEASE_SECONDS", default=30.0)
+# How much one caller may have open at a time; 0 is no limit.
+OBVERSA_MAX_OPEN_QUESTIONS: int = env.int("OBVERSA_MAX_OPEN_QUESTIONS", default=10_000)
+OBVERSA_MAX_OPEN_RUNS: int = env.int("OBVERSA_MAX_OPEN_RUNS", default=10_000)
 _address = urlsplit(OBVERSA_BASE_URL)
 
 DEBUG: bool = env.bool("OBVERSA_DEBUG", default=False)

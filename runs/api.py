@@ -76,6 +76,7 @@ def _workflow_place(row: Workflow) -> list[Any]:
             "workflow-broken",
             "params",
             "idempotency-conflict",
+            "too-many-open",
         ]
     },
 )

@@ -51,6 +51,12 @@ class NothingToResume(RunsError):
     code = "not-paused"
 
 
+class TooManyOpen(RunsError):
+    """One caller has as much under way as one may have."""
+
+    code = "too-many-open"
+
+
 class IdempotencyConflict(RunsError):
     """The idempotency key started another run."""
 

@@ -146,6 +146,9 @@ class Run(models.Model):
             models.Index(fields=["status", "-created_at"], name="run_by_status"),
             models.Index(fields=["workflow", "-created_at"], name="run_by_workflow"),
             models.Index(fields=["started_by", "-created_at"], name="run_by_starter"),
+            models.Index(
+                fields=["started_by"], condition=Q(ended_at__isnull=True), name="run_under_way"
+            ),
             models.Index(fields=["audience", "-created_at"], name="run_by_audience"),
             models.Index(fields=["wake_at"], condition=Q(wake_at__isnull=False), name="run_due"),
         ]

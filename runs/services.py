@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db import IntegrityError
 
-from runs import dispatch, folding, record
+from runs import dispatch, folding, quotas, record
 from runs.errors import (
     IdempotencyConflict,
     NothingToResume,
@@ -49,6 +49,7 @@ def start_run(
         earlier = Run.objects.filter(started_by=actor, idempotency_key=idempotency_key).first()
         if earlier is not None:
             return _same_start(earlier, workflow, given)
+    quotas.need_room_for_a_run(actor)
     run = Run(
         workflow=offer.name,
         title=offer.title,

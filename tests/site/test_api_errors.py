@@ -31,8 +31,9 @@ pytestmark = pytest.mark.django_db
 
 # The same fact met in two places: a program need not know which of them it was.
 SAID_TWICE = {"cursor", "not-found"}
-# Said of a record, not to a caller: a record that tells an impossible story is a fault of ours.
-ABOUT_A_RECORD = {"CALLBACK_SEQUENCE"}
+# Said of a record or by a run in a file, never to a caller of the API: a record that tells an
+# impossible story is a fault of ours.
+ABOUT_A_RECORD = {"CALLBACK_SEQUENCE", "busy", "record-damaged"}
 
 
 def modules(package: ModuleType) -> Iterator[ModuleType]:
