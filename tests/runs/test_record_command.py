@@ -118,7 +118,8 @@ def test_an_exported_run_reads_as_the_run_itself(
     call_command("export_run", str(run.pk), str(path))
 
     assert shown(capsys, str(path)) == shown(capsys, str(run.pk))
-    assert show_record(str(path)) == show_record(str(run.pk))
+    for form in ((), ("--json",), ("--events",)):
+        assert show_record(str(path), *form) == show_record(str(run.pk), *form)
 
 
 @pytest.mark.django_db
@@ -189,3 +190,18 @@ def test_show_record_tells_each_event_with_who_did_it() -> None:
     assert "run start" in lines[0]
     assert [line for line in lines if "? question: Approve release abc123?" in line]
     assert len(flows.events(run)) == len(lines)
+
+
+@pytest.mark.django_db
+def test_show_record_tells_the_events_of_a_file_too(file: Path) -> None:
+    file.write_text(file.read_text() + "{")
+    err = StringIO()
+    out = StringIO()
+
+    call_command("show_record", str(file), "--events", stdout=out, stderr=err)
+
+    lines = out.getvalue().splitlines()
+    assert len(lines) == len(EVENTS)
+    assert lines[0] == "    1  2026-01-01T00:00:00.000Z  \u25b8 run start small-1"
+    assert lines[2] == "    3  2026-01-01T00:00:02.000Z  g \u25b8 node a start"
+    assert err.getvalue() == "1 line could not be read.\n"

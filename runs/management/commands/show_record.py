@@ -9,10 +9,11 @@ from django.core.management.base import BaseCommand, CommandError
 
 from runs import exports, queries, record_command
 from runs.actors import actor_labels
-from runs.models import Run
+from runs.drivers.jsonl import read_record
+from runs.portable import HEADER, Line
 from runs.projection import moment
 from runs.report.lines import format_event
-from runs.report.text import one_line
+from runs.report.text import moment_of, one_line, text
 from runs.wire import time
 
 
@@ -29,29 +30,37 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         name = options["record"]
-        if not options["events"] and Path(name).is_file():
-            events, unreadable = record_command.found(name)
-            if unreadable:
-                self.stderr.write(record_command.unreadable_text(unreadable))
-            self.stdout.write(record_command.page(events, as_json=options["json"]), ending="")
-            return
-        try:
-            run = queries.run_named(name)
-        except queries.RunNotNamed as error:
-            raise CommandError(str(error)) from error
+        events, unreadable = self._file(name) if Path(name).is_file() else (_run(name), 0)
+        if unreadable:
+            self.stderr.write(record_command.unreadable_text(unreadable))
         if options["events"]:
-            for line in _each(run):
+            for line in _each(events):
                 self.stdout.write(line)
         else:
-            lines = exports.record_lines(run)
-            self.stdout.write(record_command.page(lines, as_json=options["json"]), ending="")
+            self.stdout.write(record_command.page(events, as_json=options["json"]), ending="")
+
+    def _file(self, name: str) -> tuple[list[Line], int]:
+        try:
+            record = read_record(name)
+        except OSError as error:
+            raise CommandError(f"{name} cannot be read: {error}") from error
+        # An exported event has its number; in other files it is that of the line.
+        lines = [{"seq": event.seq} | event.to_wire() for event in record.events]
+        return [line for line in lines if line["kind"] != HEADER], record.unreadable_count
 
 
-def _each(run: Run) -> Iterator[str]:
-    """Every event with its number, its time and who did it."""
-    events = list(exports.events_of(run))
-    labels = actor_labels(event.actor for event in events)
+def _run(name: str) -> list[Line]:
+    try:
+        return list(exports.record_lines(queries.run_named(name)))
+    except queries.RunNotNamed as error:
+        raise CommandError(str(error)) from error
+
+
+def _each(events: list[Line]) -> Iterator[str]:
+    """Every event with its number, its time and, where the record names one, who did it."""
+    labels = actor_labels(text(event.get("actor")) for event in events)
     for event in events:
-        at = time(moment(event.ts))
-        who = one_line(labels.get(event.actor, event.actor))
-        yield f"{event.seq:>5}  {at}  {format_event(event)}  ({who})"
+        at = moment_of(event.get("ts"))
+        told = f"{text(event['seq']):>5}  {time(moment(at or 0))}  {format_event(event)}"
+        actor = text(event.get("actor"))
+        yield f"{told}  ({one_line(labels[actor])})" if actor else told
