@@ -14,11 +14,14 @@ from runs.drivers.callbacks import create_callback_client
 from runs.drivers.compact import compact
 from runs.drivers.interrupts import SignalWatch
 from runs.drivers.jsonl import Record, RecordFile
+from runs.drivers.monitor.server import Monitor
+from runs.drivers.monitor.view import MonitorView
 from runs.drivers.options import AUTO, HEARTBEAT_MS, Options
-from runs.drivers.ports import Callbacks
+from runs.drivers.ports import Callbacks, Sink
 from runs.drivers.result import RunResult
 from runs.drivers.session import MemorySession, OnEvent
 from runs.drivers.signal import Signal
+from runs.drivers.supervision.register import register
 from runs.report.prices import Prices
 from runs.shapes.job import Job, to_job
 
@@ -44,6 +47,8 @@ def run(
     engines: Mapping[str, Any] | None = None,
     memory: Any = None,
     heartbeat_ms: int = HEARTBEAT_MS,
+    monitor: bool | None = None,
+    supervise: bool = False,
     prices: Prices | None = None,
     cost: Mapping[str, Any] | None = None,
 ) -> RunResult:
@@ -53,6 +58,10 @@ def run(
     under `cwd`; `resume` takes up the record at that path. Raises before anything starts for
     options that cannot be (R192), and RunBusy when another session holds the record (R226);
     after that every failure is an outcome.
+
+    `monitor` serves the run's own page on a free port of this machine, until
+    `result.monitor.close()`; its address is told by one `monitor` event. `supervise` registers
+    the run under `~/.obversa/runs/<run id>`, and serves the page unless `monitor` is False.
 
     `prices` estimate what a call costs whose engine does not say it (R272): dollars per million
     tokens by model. `cost`, `{prices, baseline_model?}`, asks for the report in `result.cost`.
@@ -76,6 +85,8 @@ def run(
         engines=engines,
         memory=memory,
         heartbeat_ms=heartbeat_ms,
+        monitor=monitor,
+        supervise=supervise,
         prices=prices,
         cost=cost,
     )
@@ -108,30 +119,52 @@ def _in_loop(loop: asyncio.AbstractEventLoop, call: Callable[[int], None], numbe
 def _session(job: Job, options: Options) -> MemorySession:
     """A session that has its record, if it is to have one."""
     run_id = options.run_id
-    if run_id is None and options.record_to == AUTO:
+    if run_id is None and (options.record_to == AUTO or options.supervise):
         run_id = places.generated_run_id(job)
     file = _record_file(options, run_id)
     past = Record() if file is None else file.past
     params = resume.params_of(past) if options.params is None else options.params
-    return MemorySession(
+    run_id = run_id or resume.run_id_of(past)
+    client = create_callback_client() if options.callbacks is None else options.callbacks
+    sinks: list[Sink] = []
+    if options.supervise:
+        assert run_id is not None
+        listed = register(job.shape, run_id, options.workspace.absolute())
+        sinks += [] if listed is None else [listed]
+    view = MonitorView(job.shape, client, run_id) if options.has_page else None
+    sinks += [] if view is None else [view]
+    session = MemorySession(
         job,
         params=params,
         shared={} if options.state is None else options.state,
-        client=create_callback_client() if options.callbacks is None else options.callbacks,
+        client=client,
         attended=options.on_callback == "wait",
         on_event=options.on_event,
         cancel=Signal() if options.signal is None else options.signal,
         workspace=options.workspace,
-        run_id=run_id or resume.run_id_of(past),
+        run_id=run_id,
         more={
             "engine": options.engine,
             "engines": dict(options.engines or {}),
             "memory": options.memory,
         },
         record_file=file,
+        sinks=sinks,
+        heartbeat_ms=0 if file is None and not options.supervise else options.heartbeat_ms,
+        monitor=None if view is None else _page(view, client),
         pricing=options.pricing,
-        heartbeat_ms=options.heartbeat_ms if file is not None else 0,
     )
+    if view is not None:
+        view.usage = session.usage
+    return session
+
+
+def _page(view: MonitorView, client: Callbacks) -> Monitor | None:
+    try:
+        return Monitor(view, client)
+    except OSError as error:
+        logger.error("page not served error=%s", error)  # noqa: TRY400 - the run goes on without it
+        return None
 
 
 def _record_file(options: Options, run_id: str | None) -> RecordFile | None:

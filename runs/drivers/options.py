@@ -37,6 +37,8 @@ class Options:
     engines: Mapping[str, Any] | None = None
     memory: Any = None
     heartbeat_ms: int = HEARTBEAT_MS
+    monitor: bool | None = None
+    supervise: bool = False
     prices: Prices | None = None
     cost: Mapping[str, Any] | None = None
     pricing: Pricing = field(init=False, default_factory=Pricing)
@@ -56,6 +58,11 @@ class Options:
         object.__setattr__(self, "pricing", Pricing.of(self.prices, self.cost))
         if self.params is not None:
             object.__setattr__(self, "params", _object(self.params))
+
+    @property
+    def has_page(self) -> bool:
+        """Whether the run serves its own page (runs.md R289)."""
+        return self.supervise if self.monitor is None else self.monitor
 
     @property
     def workspace(self) -> Path:

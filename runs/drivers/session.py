@@ -14,7 +14,7 @@ from pathlib import Path
 from signal import Signals
 from typing import Any, Final
 
-from runs.drivers import checks, execute, resume
+from runs.drivers import beginning, checks, execute, resume
 from runs.drivers.context import Context, Workspace
 from runs.drivers.heartbeat import beating
 from runs.drivers.jsonl import Record, RecordFile
@@ -27,7 +27,6 @@ from runs.kernel.decide import StartStep
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind
 from runs.kernel.events import Path as EventPath
 from runs.kernel.gate import validate_callback_request
-from runs.kernel.graph import shape_identity
 from runs.kernel.jsonable import JSONValue, sha256_bytes, thaw
 from runs.kernel.slots import JOB, RunState
 from runs.kernel.spending import KIND as ENGINE_USAGE
@@ -103,6 +102,13 @@ class MemorySession:
             self.state = reduce(self.state, event)
             self._tell(event)
 
+    def only_tell(self, kind: str, fields: Mapping[str, Any]) -> None:
+        """Record an event whose effect is in the state already."""
+        with self.lock:
+            event = Event(kind, (), fields, seq=self.state.seq + 1, ts=_now())
+            self.state = replace(self.state, seq=event.seq)
+            self._tell(event)
+
     def _tell(self, event: Event) -> None:
         """Every listener hears the same events in the same order, the record first (R199)."""
         self.events.append(event)
@@ -134,9 +140,9 @@ class MemorySession:
             self.client.post(validate_callback_request(event.fields["request"]))
         elif event.kind == EventKind.SUPERSEDED:
             self.client.supersede(event.fields["requestId"], event.fields["supersededBy"])
-        self._read_client(path=event.path)
+        self.read_client(path=event.path)
 
-    def _read_client(self, path: EventPath = (), *, quietly: bool = False) -> None:
+    def read_client(self, path: EventPath = (), *, quietly: bool = False) -> None:
         """Fold what happened to the questions since the last look."""
         with self.lock:
             history = self.client.history()
@@ -189,14 +195,17 @@ class MemorySession:
             return self._run()
         finally:
             for sink in self.sinks:
-                sink.close()
+                try:
+                    sink.close()
+                except Exception:  # nor does it when it ends
+                    logger.exception("a listener did not close run=%s", self.name)
 
     def _run(self) -> RunResult:
         # The graphs limit what runs at once; the pool starts a thread only when none is idle.
         with ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="step") as pool:
             try:
                 with self.wakes.hearing(cancel=self.cancel), beating(self.heartbeat_ms, self._beat):
-                    self._turn(pool, self._begin())
+                    self._turn(pool, beginning.begin(self))
             except BaseException:
                 # Leaving waits for the steps at work: let them know that nobody waits for them.
                 self.cancel.set()
@@ -215,49 +224,9 @@ class MemorySession:
             monitor=self.monitor,
         )
 
-    def _begin(self) -> RunState:
-        """Record the start of the session, and in a record that goes on what is taken over."""
-        known = 0
-        if self.past.events:
-            self.state = resume.folded(self.past)
-            known = resume.known_of(self.past, self.client.history())
-        self._read_client(quietly=True)
-        before = self.state
-        if self.monitor is not None:
-            self.append(EventKind.MONITOR, (), {"url": self.monitor.url})
-        self.append(EventKind.RUN_START, (), self._start_facts())
-        if not self.past.events:
-            return before
-        for wire in self.client.history()[known : self.read]:
-            # What came between the sessions is folded already and only told.
-            fields = {key: value for key, value in wire.items() if key != "kind"}
-            self.state = replace(self.state, seq=self.state.seq + 1)
-            self._tell(Event(wire["kind"], (), fields, seq=self.state.seq, ts=_now()))
-        for stage in resume.STAGES:
-            opening = resume.Opening(
-                shape=self.shape,
-                state=self.state,
-                past=self.past,
-                workspace=self.where,
-                params=self.params,
-            )
-            self.record(stage(opening))
-        return RunState()
-
-    def _start_facts(self) -> dict[str, Any]:
-        facts: dict[str, Any] = {"session": self.record_file.session if self.record_file else 1}
-        if self.run_id is not None:
-            facts["runId"] = self.run_id
-        if self.record_file is not None:
-            facts |= {
-                "recordPath": str(self.record_file.path),
-                "recordId": self.name,
-                "shape": shape_identity(self.shape),
-                "workspace": self.where,
-            }
-        if self.params or self.past.events:
-            facts["params"] = self.params
-        return facts | self.start
+    def usage(self) -> Mapping[str, JSONValue]:
+        """What the session has used so far, in the form of `run:end.usage`."""
+        return self.state.spent.usage()
 
     @property
     def where(self) -> str:
@@ -312,7 +281,7 @@ class MemorySession:
     def _settle(self, *, attended: bool) -> None:
         with self.lock:
             if self.client_used or self.state.callbacks.requests:
-                self._read_client()
+                self.read_client()
             if self.cancel.is_set() and not self.state.cancelled:
                 reason = str(getattr(self.cancel, "reason", ""))
                 self.append(EventKind.RUN_CANCEL, (), {"reason": reason})
@@ -337,7 +306,7 @@ class MemorySession:
         duration = round((time.monotonic() - started) * 1000)
         with self.lock:
             if self.client_used:
-                self._read_client(path=start.path)
+                self.read_client(path=start.path)
             if ended.error is not None:
                 self.append(EventKind.ERROR, start.path, execute.error_fields(ended.error))
             if ended.asking is not None:

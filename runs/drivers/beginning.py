@@ -1,0 +1,58 @@
+"""How a session begins: its start is recorded, and in a record that goes on what it takes over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from runs.drivers import resume
+from runs.kernel.events import EventKind
+from runs.kernel.graph import shape_identity
+from runs.kernel.slots import RunState
+
+if TYPE_CHECKING:
+    from runs.drivers.session import MemorySession
+
+
+def begin(session: MemorySession) -> RunState:
+    """Record it; returns the state against which the first starts are due."""
+    past, known = session.past, 0
+    if past.events:
+        session.state = resume.folded(past)
+        known = resume.known_of(past, session.client.history())
+    session.read_client(quietly=True)
+    before = session.state
+    if session.monitor is not None:
+        session.append(EventKind.MONITOR, (), {"url": session.monitor.url})
+    session.append(EventKind.RUN_START, (), _facts(session))
+    if not past.events:
+        return before
+    for wire in session.client.history()[known : session.read]:
+        # What came between the sessions is folded already.
+        session.only_tell(wire["kind"], {key: wire[key] for key in wire if key != "kind"})
+    for stage in resume.STAGES:
+        opening = resume.Opening(
+            shape=session.shape,
+            state=session.state,
+            past=past,
+            workspace=session.where,
+            params=session.params,
+        )
+        session.record(stage(opening))
+    return RunState()
+
+
+def _facts(session: MemorySession) -> dict[str, Any]:
+    file = session.record_file
+    facts: dict[str, Any] = {"session": 1 if file is None else file.session}
+    if session.run_id is not None:
+        facts["runId"] = session.run_id
+    if file is not None:
+        facts |= {
+            "recordPath": str(file.path),
+            "recordId": session.name,
+            "shape": shape_identity(session.shape),
+            "workspace": session.where,
+        }
+    if session.params or session.past.events:
+        facts["params"] = session.params
+    return facts | session.start
