@@ -231,5 +231,8 @@ class Start:
         self.emit(EventKind.ARTIFACT, path, artifact)
         return artifact
 
+    def is_held(self) -> bool:
+        return self.has(Attempt.Status.RUNNING)
+
     def leave_thread(self) -> None:
         let_go()

@@ -48,3 +48,13 @@ def subjects(folder: Path, revision: str = "HEAD") -> list[str]:
 def branches(folder: Path) -> list[str]:
     """The local branches."""
     return git(folder, "branch", "--format=%(refname:short)").splitlines()
+
+
+def is_clean(repo: Path) -> bool:
+    """No branch, worktree, folder or pending change is left behind."""
+    return (
+        branches(repo) == ["main"]
+        and len(git(repo, "worktree", "list").splitlines()) == 1
+        and git(repo, "status", "--porcelain") == ""
+        and not repo.with_name(f"{repo.name}.obversa-worktrees").exists()
+    )

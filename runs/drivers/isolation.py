@@ -86,8 +86,8 @@ def _landed(
     try:
         fork.commit_remains(_message(ctx, fork, ended.outcome, record))
         merged = _merged(ctx, fork, on_conflict)
-    except NotWaited:
-        cut = Outcome(status="aborted", summary="cancelled before its work landed")
+    except NotWaited as reason:
+        cut = Outcome(status="aborted", summary=f"its work did not land: {reason}")
         return replace(ended, outcome=cut), False
     except (GitFailed, LoopError) as reason:
         text = f"the work did not land: {reason}. It is on the branch {fork.branch}."
@@ -102,12 +102,12 @@ def _merged(ctx: Context, fork: Fork, on_conflict: str) -> str | None:
     message = f"Land {fork.branch}"
     for _ in range(_TRIES):
         try:
-            return fork.land(message, ctx.signal.is_set)
+            return fork.land(message, ctx.signal.is_set, ctx.port.is_held)
         except Conflict:
             if on_conflict != "synthesize":
                 raise
             _synthesize(ctx, fork)
-    return fork.land(message, ctx.signal.is_set)
+    return fork.land(message, ctx.signal.is_set, ctx.port.is_held)
 
 
 def _synthesize(ctx: Context, fork: Fork) -> None:

@@ -45,6 +45,9 @@ class StepPort(Protocol):
     ) -> dict[str, JSONValue]:
         """Keep bytes with the run: name, digest, byteLength and mediaType."""
 
+    def is_held(self) -> bool:
+        """Whether this start is still the one that may do the step's work."""
+
     def leave_thread(self) -> None:
         """Called last on every further thread that a step used."""
 

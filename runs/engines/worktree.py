@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Final
 
 from runs.engines.command import met
-from runs.engines.filelock import locked
+from runs.engines.filelock import NotWaited, locked
 from runs.engines.git import Git, GitFailed, common_dir, root_of, why
 from runs.kernel.slugs import slug
 
 _MOST_BRANCHES: Final = 10_000
 _MARKERS: Final = (b"<<<<<<< ", b">>>>>>> ")
-Cancelled = Callable[[], bool]
+Ask = Callable[[], bool]
 
 
 class NoFork(Exception):
@@ -75,12 +75,15 @@ class Fork:
         self.tree.commit("commit", "-q", "--no-verify", "-m", message)
         return True
 
-    def land(self, message: str, cancelled: Cancelled) -> str | None:
+    def land(self, message: str, cancelled: Ask, may_land: Ask) -> str | None:
         """Merge into the parent, one at a time; the merge commit, None when nothing is new.
 
-        Raises Conflict and GitFailed with the parent as it was, NotWaited when cancelled first.
+        `may_land` is asked when the turn has come. Raises Conflict and GitFailed with the parent
+        as it was, NotWaited when it was cancelled first or may not land.
         """
         with locked(_lock(self.shared), cancelled):
+            if not may_land():
+                raise NotWaited("another worker has this step by now.")
             sha = self.head()
             if _is_in(self.parent, sha):
                 return None
@@ -142,7 +145,7 @@ class Fork:
             closed.discarded = Discarded(branch=self.branch, sha=sha)
 
 
-def open_fork(workspace: Path, name: str, cancelled: Cancelled) -> Fork:
+def open_fork(workspace: Path, name: str, cancelled: Ask) -> Fork:
     """A new branch `lines/<slug>-<n>` from HEAD in a worktree beside the repository.
 
     A name that exists already is skipped, as is its number. Raises NoFork where there is no

@@ -31,6 +31,18 @@ RECONCILE_SCHEMA: Final[Mapping[str, JSONValue]] = {
     },
     "required": ["action"],
 }
+# What such a step did was in a worktree of its own and never landed: it cannot have finished.
+RECONCILE_APART_SCHEMA: Final[Mapping[str, JSONValue]] = {
+    "type": "object",
+    "properties": {
+        "action": {
+            "type": "string",
+            "enum": ["run-again", "fail"],
+            "description": "What to do with the step",
+        },
+    },
+    "required": ["action"],
+}
 _FIELD: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -128,20 +140,32 @@ def dead_outcome(request: CallbackRequest, state: str) -> Outcome:
     return failing(error).evolve(data=request.to_wire())
 
 
-def reconcile_request(path: tuple[str, ...], number: int) -> CallbackRequest:
-    """One question per interruption, however often it is met (design I5, runs.md R240)."""
+def reconcile_request(
+    path: tuple[str, ...], number: int, *, apart: bool = False
+) -> CallbackRequest:
+    """One question per interruption, however often it is met (design I5, runs.md R239, R240).
+
+    A step that worked `apart`, in a worktree of its own, can run again or fail.
+    """
     name = path[-1] if path else "the job"
-    return create_callback_gate(
-        gate_id="reconcile:" + joined(path),
-        gate_version=1,
-        decision_text=(
-            f"The step **{name}** was interrupted: its worker stopped before the result arrived. "
+    what = f"The step **{name}** was interrupted: its worker stopped before the result arrived."
+    if apart:
+        ask = (
+            "It works in a git worktree of its own: what it did has not landed, and the worktree "
+            "and its branch are still there. What now?\n\n"
+            "- *run-again* starts it once more, in a new worktree\n"
+        )
+    else:
+        ask = (
             "What became of it?\n\n"
             "- *finished* counts it as passed and does not run it again\n"
             "- *run-again* starts it once more\n"
-            "- *fail* ends it as failed"
-        ),
-        response_schema=RECONCILE_SCHEMA,
+        )
+    return create_callback_gate(
+        gate_id="reconcile:" + joined(path),
+        gate_version=1,
+        decision_text=f"{what} {ask}- *fail* ends it as failed",
+        response_schema=RECONCILE_APART_SCHEMA if apart else RECONCILE_SCHEMA,
         input={"path": list(path), "start": number},
     )
 

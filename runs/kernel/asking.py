@@ -124,7 +124,7 @@ def _timed(routing: dict[str, Any], now: int) -> dict[str, Any]:
 
 def ask_what_became(state: RunState, place: Place, slot: Slot, now: int) -> list[Event]:
     """An interrupted step that may not simply repeat is put to a person, once (design I5)."""
-    request = reconcile_request(place.path, slot.number)
+    request = reconcile_request(place.path, slot.number, apart=place.works_apart)
     routing = {"purpose": "reconcile", "question": request.decision_text}
     return put(state, place, request, routing, now)
 

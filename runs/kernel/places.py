@@ -54,6 +54,11 @@ class Place:
     scope: Scope | None = None
 
     @property
+    def works_apart(self) -> bool:
+        """Whether its work is in a git worktree of its own until it lands (runs.md R239)."""
+        return self.leaf.kind == "isolated" or (self.node is not None and self.node.isolate)
+
+    @property
     def can_repeat(self) -> bool:
         return self.leaf.retry_safe or (self.node is not None and self.node.retry_safe)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal
 
 from runs.kernel.errors import DeclarationError
-from runs.kernel.graph import LeafShape
 from runs.kernel.outcomes import Outcome
 from runs.shapes.job import Job, Leaf, to_job
 from runs.shapes.plan import job_meta
@@ -38,13 +38,8 @@ def isolated(
         raise DeclarationError('on_conflict of isolated() is "fail" or "synthesize".')
     if record is not None and not isinstance(record, str) and not callable(record):
         raise DeclarationError("record of isolated() is text or a function of ctx and outcome.")
-    shape = LeafShape(
-        kind="isolated",
-        label=label,
-        retry_safe=inner.shape.retry_safe,
-        timeout_ms=inner.shape.timeout_ms,
-        code=inner.shape.code,
-        extra={"job": job_meta(inner)},
+    shape = replace(
+        inner.shape, kind="isolated", label=label, ask=None, extra={"job": job_meta(inner)}
     )
     return Leaf(
         shape,

@@ -13,13 +13,12 @@ from runs.drivers.signal import Signal
 from runs.kernel.errors import DeclarationError
 from runs.kernel.outcomes import Outcome
 from runs.shapes.approval import approval
-from runs.shapes.dag import Node, dag, pipeline
+from runs.shapes.dag import Node, dag
 from runs.shapes.isolating import isolated
-from runs.shapes.loop import loop
 from runs.shapes.plan import job_meta, render_plan
 from runs.shapes.steps import fn_job
 from tests.engines.mocks import SayingEngine
-from tests.repos import branches, git, make_repo, subjects
+from tests.repos import branches, git, is_clean, make_repo, subjects
 
 
 @pytest.fixture
@@ -46,16 +45,6 @@ def commits(ctx: Any, subject: str, **files: str) -> None:
 def logs(result: RunResult, level: str = "warn") -> list[str]:
     found = [event.fields for event in result.events if event.kind == "log"]
     return [str(fields["message"]) for fields in found if fields["level"] == level]
-
-
-def is_clean(repo: Path) -> bool:
-    """No branch, worktree, folder or pending change is left behind."""
-    return (
-        branches(repo) == ["main"]
-        and len(git(repo, "worktree", "list").splitlines()) == 1
-        and git(repo, "status", "--porcelain") == ""
-        and not repo.with_name("repo.obversa-worktrees").exists()
-    )
 
 
 def test_r68_a_pass_lands_with_a_merge_commit(repo: Path) -> None:
@@ -297,62 +286,6 @@ def test_a_workspace_inside_a_repository_keeps_its_place(repo: Path) -> None:
     run(isolated(writes(new="n")), cwd=repo / "sub")
 
     assert (repo / "sub" / "new").read_text() == "n"
-
-
-def test_r128_a_node_has_a_branch_named_after_it(repo: Path) -> None:
-    seen: list[Any] = []
-    job = fn_job("w", lambda ctx: seen.append((ctx.workspace.branch, ctx.path)))
-    flow = dag("My Graph", {"the node": Node(job=job, isolate=True), "other": job})
-
-    assert run(flow, cwd=repo).outcome.passed
-    assert ("lines/my-graph-the-node-1", ("My Graph", "the node")) in seen
-    assert (None, ("My Graph", "other")) in seen
-    assert is_clean(repo)
-
-
-def test_r128_the_graphs_isolation_is_the_default_of_its_nodes(repo: Path) -> None:
-    flow = pipeline(
-        "p",
-        [
-            {"name": "a", "job": writes(first="1")},
-            {"name": "b", "job": writes(second="2")},
-            {"name": "c", "job": writes(third="3"), "isolate": False},
-        ],
-        isolation="worktree",
-    )
-    assert run(flow, cwd=repo).outcome.passed
-    assert subjects(repo)[0] == "Land lines/p-b-1"
-    assert "Land lines/p-a-1" in subjects(repo)
-    assert git(repo, "status", "--porcelain") == "?? third"
-
-
-def test_r128_a_step_inside_another_worktree_lands_there_first(repo: Path) -> None:
-    inner = isolated(writes(new="n"), label="inner")
-    flow = dag("g", {"n": Node(job=inner, isolate=True)})
-
-    assert run(flow, cwd=repo).outcome.passed
-    assert subjects(repo)[:2] == ["Land lines/g-n-1", "Land lines/inner-1"]
-    assert is_clean(repo)
-
-
-def test_r128_what_has_steps_of_its_own_is_refused(repo: Path) -> None:
-    inner = dag("in", {"a": writes(new="n")})
-    for job in (inner, loop("l", writes(new="n"), max=1)):
-        with pytest.raises(DeclarationError, match="isolate=False"):
-            dag("g", {"n": Node(job=job, isolate=True)})
-        with pytest.raises(DeclarationError, match="isolate=False"):
-            dag("g", {"n": job}, isolation="worktree")
-        with pytest.raises(DeclarationError, match="inside"):
-            isolated(job)
-    allowed = dag("g", {"n": Node(job=inner, isolate=False)}, isolation="worktree")
-    assert run(allowed, cwd=repo).outcome.passed
-
-
-def test_r128_a_question_needs_no_worktree(repo: Path) -> None:
-    flow = dag("g", {"ok": approval("ok", "Ship?")}, isolation="worktree")
-
-    assert run(flow, cwd=repo).outcome.status == "paused"
-    assert is_clean(repo)
 
 
 def test_d4_a_step_that_asks_starts_again_in_a_new_worktree(repo: Path) -> None:

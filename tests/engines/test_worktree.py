@@ -24,7 +24,7 @@ for number in range(3):
     fork = open_fork(repo, "same", lambda: False)
     (fork.dir / f"{name}-{number}").write_text("x")
     fork.commit_remains(f"by {name}")
-    assert fork.land("land", lambda: False)
+    assert fork.land("land", lambda: False, lambda: True)
     closed = fork.close(keep_branch=False)
     assert closed.discarded is None and not closed.troubles, closed
 """
@@ -37,6 +37,10 @@ def repo(tmp_path: Path) -> Path:
 
 def never() -> bool:
     return False
+
+
+def always() -> bool:
+    return True
 
 
 def test_r70_processes_land_one_by_one(repo: Path) -> None:
@@ -118,7 +122,7 @@ def test_a_merge_that_somebody_began_is_left_alone(repo: Path) -> None:
     git(repo, "merge", "-q", "--no-ff", "--no-commit", "side")
 
     with pytest.raises(GitFailed, match="under way"):
-        fork.land("land", never)
+        fork.land("land", never, always)
     assert git(repo, "rev-parse", "-q", "--verify", "MERGE_HEAD")
 
 
@@ -131,7 +135,7 @@ def test_a_repositorys_hooks_do_not_run(repo: Path) -> None:
     (fork.dir / "new").write_text("n")
     fork.commit_remains("new")
 
-    assert fork.land("land", never)
+    assert fork.land("land", never, always)
     assert not list(repo.parent.glob("ran-*"))
 
 
@@ -143,7 +147,7 @@ def test_without_an_identity_the_product_signs(repo: Path, monkeypatch: pytest.M
     fork = open_fork(repo, "step", never)
     (fork.dir / "new").write_text("n")
     fork.commit_remains("new")
-    fork.land("land", never)
+    fork.land("land", never, always)
     assert git(repo, "log", "-1", "--format=%an") == "Obversa"
 
     git(repo, "config", "user.name", "Ben")
@@ -169,3 +173,13 @@ def test_there_is_nothing_to_fork_without_a_commit(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     with pytest.raises(NoFork, match="no commit"):
         open_fork(tmp_path, "x", never)
+
+
+def test_who_may_not_land_any_more_does_not(repo: Path) -> None:
+    fork = open_fork(repo, "step", never)
+    (fork.dir / "new").write_text("n")
+    fork.commit_remains("new")
+
+    with pytest.raises(NotWaited, match="another worker"):
+        fork.land("land", never, never)
+    assert subjects(repo) == ["first"]
