@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 from channels.generic.websocket import AsyncWebsocketConsumer
 
 from gates import fragments
-from runs import live
+from runs import live, places
 from runs.threads import in_thread
 from runs.visitors import person_behind
 
@@ -27,15 +27,22 @@ class InboxConsumer(AsyncWebsocketConsumer):
     """Rings lead to a reading of the inbox; the frame says what differs. It takes nothing."""
 
     _task: asyncio.Task[None] | None = None
+    _place: places.Place | None = None
 
     async def connect(self) -> None:
         if not self.scope["user"].is_authenticated:
             await self.close(code=4401)
             return
+        self._place = places.for_socket(self.scope["user"].pk)
+        if not self._place.take(places.SOCKETS_PER_PERSON):
+            await self.close(code=4429)
+            return
         await self.accept()
         self._task = asyncio.create_task(self._watch())
 
     async def disconnect(self, code: int) -> None:
+        if self._place is not None:
+            self._place.leave()
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from runs import access
+from runs import access, places
 from runs.feeds import feeds
 from runs.principals import Principal
 from runs.threads import in_thread
@@ -22,6 +22,7 @@ class RunConsumer(AsyncWebsocketConsumer):
     """Sends what happened after the event the page already shows; takes nothing."""
 
     _feed: Any = None
+    _place: places.Place | None = None
     _asked = 0.0
 
     async def connect(self) -> None:
@@ -30,6 +31,10 @@ class RunConsumer(AsyncWebsocketConsumer):
         if not await in_thread(_may_see, self.scope, run_id):
             await self.close(code=4404)
             return
+        self._place = places.for_socket(self.scope["user"].pk)
+        if not self._place.take(places.SOCKETS_PER_PERSON):
+            await self.close(code=4429)
+            return
         await self.accept()
         query = parse_qs(self.scope.get("query_string", b"").decode("latin-1"))
         after = query.get("after", ["0"])[-1]
@@ -37,6 +42,8 @@ class RunConsumer(AsyncWebsocketConsumer):
         await self._feed.join(self, int(after) if after.isdecimal() and len(after) < 16 else 0)
 
     async def disconnect(self, code: int) -> None:
+        if self._place is not None:
+            self._place.leave()
         if self._feed is not None:
             self._feed.leave(self)
 

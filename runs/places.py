@@ -11,6 +11,8 @@ from typing import Final
 from ninja.errors import Throttled
 
 PER_CALLER = 500
+# A browser opens two for a page of a run and one for any other.
+SOCKETS_PER_PERSON = 100
 AGAIN_SECONDS: Final = 2
 _lock: Final = threading.Lock()
 _held: Final[Counter[str]] = Counter()
@@ -22,6 +24,16 @@ class Place:
     def __init__(self, caller: str) -> None:
         self._caller = caller
         self._is_taken = False
+
+    def take(self, most: int) -> bool:
+        """Hold the place unless the caller holds `most` already; whether it is held now."""
+        with _lock:
+            if not self._is_taken and _held[self._caller] < most:
+                _held[self._caller] += 1
+                self._is_taken = True
+            elif not _held[self._caller]:
+                del _held[self._caller]
+            return self._is_taken
 
     async def keep(self, parts: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
         """The parts of the answer; a connection that never begins is never counted."""
@@ -43,6 +55,11 @@ class Place:
                 _held[self._caller] -= 1
             if not _held[self._caller]:
                 del _held[self._caller]
+
+
+def for_socket(person: object) -> Place:
+    """A place for a page's socket; they are counted apart from the API's connections."""
+    return Place(f"socket of {person}")
 
 
 def of(caller: str) -> Place:

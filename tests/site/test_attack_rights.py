@@ -215,6 +215,26 @@ async def test_a_socket_falls_silent_when_its_person_may_not_look_any_more(
     await communicator.disconnect()
 
 
+@pytest.mark.parametrize("second", ["/ws/inbox/", "run"])
+async def test_one_person_holds_so_many_sockets_and_no_more(
+    monkeypatch: pytest.MonkeyPatch, second: str
+) -> None:
+    monkeypatch.setattr(places, "SOCKETS_PER_PERSON", 1)
+    run = (await sync_to_async(factories.pending_gate)()).run
+    path = f"/ws/runs/{run.pk}/" if second == "run" else second
+    ada, eve = await sync_to_async(signed_in)("ada"), await sync_to_async(signed_in)("eve")
+    first = socket("/ws/inbox/", ada)
+    assert (await first.connect())[0]
+
+    refused = socket(path, ada)
+
+    assert await refused.connect() == (False, 4429)
+    assert await opens("/ws/inbox/", eve)
+    await first.disconnect()
+    assert await opens(path, ada)
+    assert await opens(path, ada)
+
+
 async def test_one_caller_holds_so_many_connections_and_no_more(
     async_client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
