@@ -22,6 +22,7 @@ from runs.drivers.result import RunResult
 from runs.drivers.session import MemorySession, OnEvent
 from runs.drivers.signal import Signal
 from runs.drivers.supervision.register import register
+from runs.kernel.retries import MAX_WAIT_MS
 from runs.report.prices import Prices
 from runs.shapes.job import Job, to_job
 
@@ -47,6 +48,8 @@ def run(
     engines: Mapping[str, Any] | None = None,
     memory: Any = None,
     heartbeat_ms: int = HEARTBEAT_MS,
+    on_limit: Literal["auto", "wait", "exit", "fail"] = "auto",
+    max_wait_ms: int = MAX_WAIT_MS,
     monitor: bool | None = None,
     supervise: bool = False,
     prices: Prices | None = None,
@@ -57,7 +60,8 @@ def run(
     `record_to` names the file of the record, or is "auto" for `.obversa/records/<run id>.jsonl`
     under `cwd`; `resume` takes up the record at that path. Raises before anything starts for
     options that cannot be (R192), and RunBusy when another session holds the record (R226);
-    after that every failure is an outcome.
+    after that every failure is an outcome. `on_limit` says whether a step that meets a limit
+    waits (`auto`: up to `max_wait_ms`), pauses the run (`exit`) or fails (runs.md R262).
 
     `monitor` serves the run's own page on a free port of this machine, until
     `result.monitor.close()`; its address is told by one `monitor` event. `supervise` registers
@@ -85,6 +89,8 @@ def run(
         engines=engines,
         memory=memory,
         heartbeat_ms=heartbeat_ms,
+        on_limit=on_limit,
+        max_wait_ms=max_wait_ms,
         monitor=monitor,
         supervise=supervise,
         prices=prices,
@@ -147,8 +153,11 @@ def _session(job: Job, options: Options) -> MemorySession:
             "engine": options.engine,
             "engines": dict(options.engines or {}),
             "memory": options.memory,
+            "on_limit": options.on_limit,
+            "max_wait_ms": options.max_wait_ms,
         },
         record_file=file,
+        start=options.start_facts,
         sinks=sinks,
         heartbeat_ms=0 if file is None and not options.supervise else options.heartbeat_ms,
         monitor=None if view is None else _page(view, client),

@@ -13,6 +13,7 @@ from runs.drivers.ports import Callbacks
 from runs.drivers.pricing import Pricing
 from runs.kernel.errors import LoopError
 from runs.kernel.jsonable import JSONValue, JsonValueError, snapshot
+from runs.kernel.retries import MAX_WAIT_MS, ON_LIMIT
 from runs.report.prices import Prices
 
 AUTO: Final = "auto"
@@ -37,6 +38,8 @@ class Options:
     engines: Mapping[str, Any] | None = None
     memory: Any = None
     heartbeat_ms: int = HEARTBEAT_MS
+    on_limit: str = "auto"
+    max_wait_ms: int = MAX_WAIT_MS
     monitor: bool | None = None
     supervise: bool = False
     prices: Prices | None = None
@@ -48,6 +51,10 @@ class Options:
             raise ValueError('on_callback is "exit" or "wait".')
         if self.resume and (self.record_to is None or self.record_to == AUTO):
             raise TypeError("resume needs record_to, the path of the record to take up.")
+        if self.on_limit not in ON_LIMIT:
+            raise ValueError(f"on_limit is one of {', '.join(ON_LIMIT)}.")
+        if not _is_count(self.max_wait_ms):
+            raise ValueError("max_wait_ms is a whole number of milliseconds.")
         if not _is_count(self.heartbeat_ms):
             raise ValueError("heartbeat_ms is a whole number of milliseconds, 0 for none.")
         if self.run_id is not None and not places.RUN_ID.match(self.run_id):
@@ -58,6 +65,13 @@ class Options:
         object.__setattr__(self, "pricing", Pricing.of(self.prices, self.cost))
         if self.params is not None:
             object.__setattr__(self, "params", _object(self.params))
+
+    @property
+    def start_facts(self) -> dict[str, JSONValue]:
+        """What `run:start` says of how the run is to be driven; nothing of what is usual."""
+        limits: dict[str, JSONValue] = {"onLimit": self.on_limit, "maxWaitMs": self.max_wait_ms}
+        usual = self.on_limit == "auto" and self.max_wait_ms == MAX_WAIT_MS
+        return {} if usual else {"limits": limits}
 
     @property
     def has_page(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, cast
 from runs.kernel.jsonable import JSONValue, digest_hex
 from runs.kernel.leaf import AskShape, LeafShape
 from runs.kernel.loopshape import LoopShape, RetryRule, StallRule
+from runs.kernel.retries import RetryPolicy
 
 __all__ = [
     "DEFAULT_CONCURRENCY",
@@ -56,6 +57,7 @@ class NodeShape:
     desc: str | None = None
     gate: str | None = None
     file: str | None = None
+    retry: RetryPolicy | None = None
 
     def to_json(self) -> dict[str, JSONValue]:
         wire: dict[str, JSONValue] = {"name": self.name, "job": self.job.to_json()}
@@ -68,6 +70,8 @@ class NodeShape:
         for key in ("optional", "isolate", "retry_safe"):
             if getattr(self, key):
                 wire[_CAMEL[key]] = True
+        if self.retry is not None:
+            wire["retry"] = self.retry.to_json()
         for key in ("timeout_ms", "timeout_grace_ms", "desc", "gate", "file"):
             if (value := getattr(self, key)) is not None:
                 wire[_CAMEL[key]] = value
@@ -75,7 +79,9 @@ class NodeShape:
 
     @classmethod
     def from_json(cls, wire: Mapping[str, Any]) -> NodeShape:
+        retry = wire.get("retry")
         return cls(
+            retry=None if retry is None else RetryPolicy.from_json(retry),
             name=wire["name"],
             job=shape_from_json(wire["job"]),
             needs=tuple(wire.get("needs", ())),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runs.kernel.jsonable import JSONValue
+from runs.kernel.retries import RetryPolicy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +61,7 @@ class LeafShape:
     ask: AskShape | None = None
     code: str = ""
     extra: Mapping[str, JSONValue] = field(default_factory=dict)
+    retry: RetryPolicy | None = None
 
     def to_json(self) -> dict[str, JSONValue]:
         wire: dict[str, JSONValue] = {"kind": self.kind, "label": self.label}
@@ -75,11 +77,13 @@ class LeafShape:
             wire["code"] = self.code
         if self.extra:
             wire["extra"] = dict(self.extra)
+        if self.retry is not None:
+            wire["retry"] = self.retry.to_json()
         return wire
 
     @classmethod
     def from_json(cls, wire: Mapping[str, Any]) -> LeafShape:
-        ask = wire.get("ask")
+        ask, retry = wire.get("ask"), wire.get("retry")
         return cls(
             kind=wire["kind"],
             label=wire["label"],
@@ -89,4 +93,5 @@ class LeafShape:
             ask=None if ask is None else AskShape.from_json(ask),
             code=wire.get("code", ""),
             extra=wire.get("extra", {}),
+            retry=None if retry is None else RetryPolicy.from_json(retry),
         )

@@ -49,6 +49,14 @@ def inner_ended(
     return put_loop(state, path, replace(loop, review=outcome, raised=raised))
 
 
+def inner_unended(state: RunState, path: Path) -> RunState:
+    """What stands in the loop at `path` has not ended after all: it is tried again."""
+    loop = state.loops.get(path)
+    if loop is None or loop.phase not in ("body", "review"):
+        return state
+    return put_loop(state, path, _unended(loop))
+
+
 def _timed(loop: LoopState, **times: int) -> LoopState:
     if loop.phase == "body":
         return replace(loop, body_span=replace(loop.body_span, **times))
@@ -63,7 +71,7 @@ def review_begins(state: RunState, path: Path, at: int) -> RunState:
 
 def reopened(state: RunState) -> RunState:
     """A new session runs loops from their first round, but for one that waits (R228, R250)."""
-    waiting = [at for at, slot in state.slots.items() if _is_open_question(state, at, slot)]
+    waiting = [at for at, slot in state.slots.items() if _waits(state, at, slot)]
     for path, loop in state.loops.items():
         waits = any(at[: len(path)] == path for at in waiting)
         left = loop.ended is None or loop.ended.status in ("paused", "aborted")
@@ -75,10 +83,10 @@ def reopened(state: RunState) -> RunState:
     return state
 
 
-def _is_open_question(state: RunState, at: Path, slot: Slot) -> bool:
-    """Whether somebody has to say something here: an answer, or what became of a graph's step."""
+def _waits(state: RunState, at: Path, slot: Slot) -> bool:
+    """Whether it waits for a word (an answer, or what became of a graph's step) or for its time."""
     interrupted = slot.status == "running" and at[:-1] in state.scopes
-    return interrupted or slot.status in ("asking", "lost")
+    return interrupted or slot.status in ("asking", "lost", "sleeping")
 
 
 def resumed(state: RunState) -> RunState:

@@ -15,6 +15,7 @@ from typing import Final
 from runs.kernel.events import Path
 from runs.kernel.graph import GraphShape, LeafShape, LoopShape, NodeShape, Shape
 from runs.kernel.loops import LoopState
+from runs.kernel.retries import RetryPolicy
 from runs.kernel.scopes import Scope
 from runs.kernel.slots import JOB, RunState
 
@@ -61,6 +62,12 @@ class Place:
     @property
     def can_repeat(self) -> bool:
         return self.leaf.retry_safe or (self.node is not None and self.node.retry_safe)
+
+    @property
+    def retry(self) -> RetryPolicy | None:
+        """How often it is tried: as its node says, or as it says itself."""
+        given = self.node.retry if self.node is not None else None
+        return self.leaf.retry if given is None else given
 
     @property
     def attempt(self) -> int:

@@ -60,7 +60,7 @@ class RunState:
     slots: Mapping[Path, Slot] = field(default_factory=dict)
     checks: Mapping[tuple[str, Path], Slot] = field(default_factory=dict)
     loops: Mapping[Path, LoopState] = field(default_factory=dict)
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     waits: Mapping[Path, int] = field(default_factory=dict)
     queued: Mapping[tuple[str, Path], int] = field(default_factory=dict)
     callbacks: CallbackState = field(default_factory=callbacks.empty)

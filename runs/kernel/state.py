@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from runs.kernel import callbacks, loopfold, scopes, spending
+from runs.kernel import callbacks, loopfold, scopes, sessions, spending
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind, Path
 from runs.kernel.outcomes import Outcome
 from runs.kernel.retries import MAX_WAIT_MS, Limits
@@ -59,7 +59,8 @@ def _run_start(state: RunState, event: Event) -> RunState:
     session = int(event.fields.get("session", 1))
     if state.started:
         params = event.fields.get("params", state.params)
-        return replace(_reopen(state, session), params=params, spent=spending.NOTHING)
+        again = sessions.reopened(state, session)
+        return replace(again, params=params, limits=_limits(event), spent=spending.NOTHING)
     begun = replace(
         state,
         run_id=str(event.fields.get("runId") or event.fields.get("recordId") or ""),
@@ -67,7 +68,7 @@ def _run_start(state: RunState, event: Event) -> RunState:
         params=event.fields.get("params") or {},
         shared=event.fields.get("state") or {},
         limits=_limits(event),
-        resumed=_answered(state),
+        resumed=sessions.answered(state),
     )
     return put(begun, JOB, (), Slot())
 
@@ -77,53 +78,6 @@ def _limits(event: Event) -> Limits:
     return Limits(
         on_limit=given.get("onLimit", "auto"), max_wait_ms=given.get("maxWaitMs", MAX_WAIT_MS)
     )
-
-
-def _reopen(state: RunState, session: int) -> RunState:
-    """A new session: what passed stays, what waits stays, the rest may run again (R228)."""
-    begun = {path[:-1]: scope.invocation for path, scope in state.scopes.items()}
-    begun |= {path[:-1]: loop.invocation for path, loop in state.loops.items()}
-    for path, scope in state.scopes.items():
-        nodes = dict(scope.nodes)
-        for name, node in scope.nodes.items():
-            inner = (*path, name)
-            slot = state.slots.get(inner)
-            if slot is not None and slot.status == "asking":
-                continue
-            if node.settled is not None and node.settled.passed and not node.settled.skipped:
-                continue
-            if node.is_open and _has_passed(slot):
-                # Its work is recorded; only that the node is done was not.
-                continue
-            if slot is not None and slot.status in ("running", "lost"):
-                # Whether it did its work is still to be found out (design I5).
-                nodes[name] = replace(node, status="active", outcome=None)
-            elif slot is not None and begun.get(inner) == slot.number:
-                state = put_slot(state, inner, status="queued", outcome=None)
-                status: NodeStatus = "paused" if node.status == "paused" else "active"
-                nodes[name] = replace(node, status=status, outcome=None)
-            else:
-                nodes[name] = replace(node, status="idle", outcome=None, met=None)
-        state = put_scope(state, path, scopes.with_nodes(scope, nodes, ended=None))
-    state = loopfold.reopened(state)
-    root = state.slots[()]
-    composite = any(len(path) == 1 for path in (*state.scopes, *state.loops))
-    if not composite and root.status in ("queued", "ended"):
-        state = fresh_slot(state, ())
-    resumed = state.resumed | _answered(state)
-    return replace(state, session=session, cancelled=False, held="", ended=None, resumed=resumed)
-
-
-def _has_passed(slot: Slot | None) -> bool:
-    if slot is None or slot.status != "ended":
-        return False
-    return slot.outcome is not None and slot.outcome.passed
-
-
-def _answered(state: RunState) -> frozenset[str]:
-    """The questions whose answers are there when somebody starts or resumes the run."""
-    requests = state.callbacks.requests.items()
-    return frozenset(request_id for request_id, held in requests if held.status == "answered")
 
 
 def _paid(state: RunState, event: Event) -> RunState:
@@ -362,7 +316,7 @@ def _resumed(state: RunState, _event: Event) -> RunState:
             if scope.nodes[name].status == "paused" and slot is not None and slot.status == "ended":
                 state = put_node(state, path, name, status="idle", outcome=None)
     state = loopfold.resumed(state)
-    return replace(state, held="", resumed=state.resumed | _answered(state))
+    return replace(state, held="", resumed=state.resumed | sessions.answered(state))
 
 
 _HANDLERS: Final[Mapping[str, Callable[[RunState, Event], RunState]]] = {

@@ -10,6 +10,7 @@ from runs.kernel.conditions import Condition, required_names, to_condition
 from runs.kernel.errors import DeclarationError
 from runs.kernel.graph import GraphShape, LeafShape, Limits, NodeShape, OnConflict, PausePolicy
 from runs.shapes.job import Graph, Job, to_job
+from runs.shapes.retry import to_policy
 
 T = TypeVar("T")
 
@@ -29,6 +30,7 @@ class Node:
     timeout_grace_ms: int | None = None
     accepts_kickback_to: Sequence[str] = ()
     retry_safe: bool = False
+    retry: Any = None
     file: str | None = None
 
 
@@ -48,6 +50,7 @@ class PipelineStage:
     timeout_grace_ms: int | None = None
     accepts_kickback_to: Sequence[str] = ()
     retry_safe: bool = False
+    retry: Any = None
     file: str | None = None
 
 
@@ -188,6 +191,7 @@ def _shape(
         isolate=isolate,
         accepts_kickback_to=_names(node.accepts_kickback_to, "accepts_kickback_to", where),
         retry_safe=node.retry_safe,
+        retry=to_policy(node.retry, where),
         timeout_ms=node.timeout_ms,
         timeout_grace_ms=node.timeout_grace_ms,
         desc=node.desc,

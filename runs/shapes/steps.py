@@ -21,6 +21,7 @@ from runs.kernel.outcomes import Finding, Outcome, revision_request
 from runs.kernel.redact import redact
 from runs.kernel.sources import code_digest
 from runs.shapes.job import Job, Leaf, outcome_of
+from runs.shapes.retry import to_policy
 
 J = TypeVar("J")
 
@@ -30,14 +31,26 @@ def define_job(job: J) -> J:
     return job
 
 
-def fn_job(label: str, fn: Callable[[Any], Any], *, retry_safe: bool = False) -> Job:
-    """A step that calls `fn(ctx)`, sync or async (runs.md R31-R36)."""
+def fn_job(
+    label: str, fn: Callable[[Any], Any], *, retry_safe: bool = False, retry: Any = None
+) -> Job:
+    """A step that calls `fn(ctx)`, sync or async (runs.md R31-R36).
+
+    `retry_safe` says that an interrupted call may simply be made again; `retry` (a number of
+    attempts, or a mapping) that a failure which may pass is tried again (interactions.md I84).
+    """
     _need_label(label)
     if not callable(fn):
         raise DeclarationError(f"fn_job({label!r}) takes a function of ctx.")
     if not isinstance(retry_safe, bool):
         raise DeclarationError(f"retry_safe of fn_job({label!r}) is no bool.")
-    shape = LeafShape(kind="fn", label=label, retry_safe=retry_safe, code=code_digest(fn))
+    shape = LeafShape(
+        kind="fn",
+        label=label,
+        retry_safe=retry_safe,
+        code=code_digest(fn),
+        retry=to_policy(retry, f"fn_job({label!r})"),
+    )
     return Leaf(shape, lambda ctx: outcome_of(label, ctx.call(fn)))
 
 

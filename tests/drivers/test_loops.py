@@ -256,7 +256,8 @@ def test_a_check_that_raises_fails_the_loop_in_its_phase_r165(which: str) -> Non
     def broken(ctx: Any, last: Outcome | None) -> bool:
         raise KeyError("gone")
 
-    result = run(loop("l", step(), **{which: broken}))
+    given: dict[str, Any] = {which: broken}
+    result = run(loop("l", step(), **given))
     assert result.outcome.status == "fail"
     assert result.outcome.error is not None
     assert result.outcome.error["code"] == "VALIDATION"
@@ -482,7 +483,11 @@ def test_every_round_has_an_idempotency_key_of_its_own() -> None:
     def body(ctx: Any) -> None:
         keys.append(ctx.idempotency_key)
 
-    run(loop("l", fn_job("b", body), review=fn_job("r", lambda ctx: body(ctx) or rejects(1)(ctx))))
+    def review(ctx: Any) -> Any:
+        body(ctx)
+        return rejects(1)(ctx)
+
+    run(loop("l", fn_job("b", body), review=fn_job("r", review)))
     run(loop("l", dag("g", {"a": fn_job("b", body)}), until=in_round(2)))
     assert len(keys) == len(set(keys)) == 6
 
