@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 _PAGE: Final = Path(__file__).parent / "page"
-_STYLES: Final = Path(__file__).parents[3] / "static" / "css"
+_STATIC: Final = Path(__file__).parents[3] / "static"
 _TYPES: Final = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -41,6 +41,9 @@ def asset(name: str) -> Asset | None:
 @cache
 def _found() -> dict[str, Asset]:
     found = {"styles.css": Asset(_styles(), _TYPES[".css"])}
+    mark = _STATIC / "img" / "mark.svg"
+    if mark.is_file():
+        found["mark.svg"] = Asset(mark.read_bytes(), "image/svg+xml")
     for path in sorted(_PAGE.iterdir()):
         if path.suffix in _TYPES:
             name = "" if path.name == "index.html" else path.name
@@ -50,5 +53,5 @@ def _found() -> dict[str, Asset]:
 
 def _styles() -> bytes:
     """The product's styles as one file; where they are not shipped the page has its own only."""
-    paths = [_STYLES / name for name in STYLES]
+    paths = [_STATIC / "css" / name for name in STYLES]
     return b"\n".join(path.read_bytes() for path in paths if path.is_file())

@@ -98,20 +98,39 @@ function showEvents(events) {
     const more = event.node ?? event.label ?? event.message ?? "";
     return element("li", {}, [at, event.kind, event.path.join("/"), more].filter(Boolean).join("  "));
   });
-  place("events").replaceChildren(...lines);
+  const list = place("events");
+  const atEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 4;
+  list.replaceChildren(...lines);
+  if (atEnd) list.scrollTop = list.scrollHeight;
 }
+
+function wordOfRun({ status, outcome, pending }) {
+  if (status === "running") return pending.length ? "waits for an answer" : "running";
+  return outcome?.status === "paused" ? "waits for an answer" : (WORDS[outcome?.status] ?? "done");
+}
+
+function used(usage) {
+  return Object.values(usage ?? {}).some((count) => count > 0);
+}
+
+let shown = "";
 
 function show(state) {
   const outcome = state.outcome;
-  const word = state.status === "running" ? (state.pending.length ? "waits for an answer" : "running") : (WORDS[outcome?.status] ?? "done");
-  const status = outcome?.summary ? `${word}: ${outcome.summary}` : word;
+  const word = wordOfRun(state);
+  const told = outcome?.summary && outcome.status !== "paused";
+  const status = told ? `${word}: ${outcome.summary}` : word;
   if (place("status").textContent !== status) place("status").textContent = status;
   place("name").textContent = state.name ?? "Run";
   document.title = `${word} · ${state.name ?? "Run"}`;
   showQuestions(state.pending);
+  place("usage").textContent = used(state.usage) ? state.usageSummary : "";
+  // What has not changed is left alone, so that a selection in it stays.
+  const now = JSON.stringify([state.nodes, state.kickbacks, state.events]);
+  if (now === shown) return;
+  shown = now;
   showSteps(state.nodes, state.kickbacks);
   showEvents(state.events);
-  place("usage").textContent = state.usageSummary ?? "";
 }
 
 let looking = false;
