@@ -17,6 +17,9 @@ from gates.errors import KeyRefused
 from gates.models import ApiKey
 from gates.principals import is_live
 
+# How long a key lives that a person makes for itself, unless it says otherwise.
+PERSONAL_DAYS: Final = 90
+MAX_DAYS: Final = 3650
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _KEY: Final = re.compile(r"obv_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _NO_HASH: Final = "0" * 64
@@ -29,14 +32,21 @@ def create_key(
     scopes: Iterable[str],
     user: User | None = None,
     *,
+    days: int | None = None,
     expires_at: datetime | None = None,
 ) -> tuple[ApiKey, str]:
-    """Make a key; the text is handed out this once and cannot be had again."""
+    """Make a key; the text is handed out this once and cannot be had again.
+
+    It ends after `days`, 0 for never. Without a word a key of a person ends after 90 days, and one
+    of nobody, which an operator made, never.
+    """
     if not _NAME.fullmatch(name):
         raise KeyRefused("name", "A key's name is letters, digits, dots, dashes and underscores.")
     wanted = sorted(set(scopes))
     if not wanted or set(wanted) - set(ApiKey.SCOPES):
         raise KeyRefused("scopes", f"A key has one or more of: {', '.join(ApiKey.SCOPES)}.")
+    if expires_at is None:
+        expires_at = _end(PERSONAL_DAYS if days is None and user is not None else days or 0)
     if expires_at is not None and expires_at <= timezone.now():
         raise KeyRefused("expires_at", "A key ends in the future.")
     prefix, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
@@ -54,6 +64,12 @@ def create_key(
     if key is None:
         raise KeyRefused("name", f"There is a key named {name} already.")
     return key, f"obv_{prefix}_{secret}"
+
+
+def _end(days: int) -> datetime | None:
+    if not 0 <= days <= MAX_DAYS:
+        raise KeyRefused("days", f"A key lives from 1 to {MAX_DAYS} days, or with 0 for ever.")
+    return timezone.now() + timedelta(days=days) if days else None
 
 
 def find_key(plaintext: str) -> ApiKey | None:

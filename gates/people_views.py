@@ -122,6 +122,20 @@ class KeyForm(forms.Form):
         ],
         widget=forms.CheckboxSelectMultiple,
     )
+    days = forms.TypedChoiceField(
+        label="Ends",
+        coerce=int,
+        required=False,
+        empty_value=None,
+        initial=keys.PERSONAL_DAYS,
+        choices=[
+            (7, "after a week"),
+            (30, "after 30 days"),
+            (keys.PERSONAL_DAYS, "after 90 days"),
+            (365, "after a year"),
+            (0, "never"),
+        ],
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -170,7 +184,10 @@ def key_create(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         try:
             _, text = keys.create_key(
-                form.cleaned_data["name"], form.cleaned_data["scopes"], user=caller(request).user
+                form.cleaned_data["name"],
+                form.cleaned_data["scopes"],
+                user=caller(request).user,
+                days=form.cleaned_data["days"],
             )
         except KeyRefused as refusal:
             form.add_error(refusal.field if refusal.field in form.fields else None, str(refusal))

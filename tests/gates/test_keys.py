@@ -50,6 +50,26 @@ def test_an_expired_key_opens_nothing() -> None:
     assert find_key(text) is None
 
 
+@pytest.mark.parametrize(
+    ("is_a_persons", "days", "lives"),
+    [(True, None, 90), (True, 7, 7), (True, 0, None), (False, None, None), (False, 30, 30)],
+)
+def test_a_persons_key_ends_after_90_days_unless_it_says_otherwise(
+    *, is_a_persons: bool, days: int | None, lives: int | None
+) -> None:
+    user = factories.user("ada") if is_a_persons else None
+    before = timezone.now()
+
+    key, _ = create_key("bot", ["read"], user, days=days)
+
+    if lives is None:
+        assert key.expires_at is None
+    else:
+        assert key.expires_at is not None
+        assert before + timedelta(days=lives) <= key.expires_at
+        assert key.expires_at <= timezone.now() + timedelta(days=lives)
+
+
 def test_the_key_of_somebody_who_left_opens_nothing() -> None:
     owner = factories.user("ada")
     _, text = create_key("mine", ["read"], owner)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import Group, User
 from django.db import connection
@@ -61,8 +63,33 @@ def test_a_key_is_shown_once_and_ends_when_it_is_revoked() -> None:
     assert keys.find_key(shown) is None
 
 
-@pytest.mark.parametrize("given", [{}, {"name": "x"}, {"name": "x", "scopes": ["everything"]}])
-def test_a_key_without_a_name_or_a_known_right_is_not_made(given: dict[str, str]) -> None:
+@pytest.mark.parametrize(("given", "days"), [({}, 90), ({"days": "7"}, 7), ({"days": "0"}, None)])
+def test_a_key_shows_when_it_ends(given: dict[str, str], days: int | None) -> None:
+    client = client_of(factories.ada())
+    client.post("/settings/keys/", {"name": "bot", "scopes": ["read"], **given})
+
+    key = ApiKey.objects.get(name="bot")
+    page = page_of(client.get("/settings/"))
+    told = [(time.get("datetime") or "")[:10] for time in page.all("time")]
+    if days is None:
+        assert key.expires_at is None
+        assert told == []
+    else:
+        assert key.expires_at is not None
+        assert (key.expires_at - key.created_at).days in (days - 1, days)
+        assert f"{key.expires_at:%Y-%m-%d}" in told
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"name": "x"},
+        {"name": "x", "scopes": ["everything"]},
+        {"name": "x", "scopes": ["read"], "days": "4000"},
+    ],
+)
+def test_a_key_without_a_name_or_a_known_right_is_not_made(given: dict[str, Any]) -> None:
     response = client_of(factories.ada()).post("/settings/keys/", given)
 
     assert response.status_code == 422

@@ -36,6 +36,19 @@ def test_a_key_may_act_for_a_person() -> None:
 
     assert found is not None
     assert found.user == ada
+    assert found.expires_at is not None
+
+
+@pytest.mark.parametrize(("days", "told"), [("0", "It ends never."), ("30", "It ends on 20")])
+def test_how_long_a_key_lives_is_chosen_and_told(days: str, told: str) -> None:
+    factories.user("ada")
+
+    lines = create_key("adas", "--scope", "read", "--user", "ada", "--days", days)
+
+    assert lines[1].startswith(told)
+    found = find_key(lines[-1])
+    assert found is not None
+    assert (found.expires_at is None) == (days == "0")
 
 
 @pytest.mark.parametrize(
@@ -45,6 +58,8 @@ def test_a_key_may_act_for_a_person() -> None:
         (["bot", "--scope", "everything"], "invalid choice"),
         (["a b", "--scope", "read"], "name"),
         (["bot", "--scope", "read", "--user", "cyd"], "cyd"),
+        (["bot", "--scope", "read", "--days", "-1"], "days"),
+        (["bot", "--scope", "read", "--days", "99999"], "days"),
     ],
 )
 def test_a_key_that_cannot_be_made_says_why(args: list[str], told: str) -> None:

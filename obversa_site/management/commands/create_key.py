@@ -25,14 +25,22 @@ class Command(BaseCommand):
         )
         parser.add_argument("--user", help="the person it acts for; it can do nothing they cannot")
 
+        parser.add_argument(
+            "--days",
+            type=int,
+            help="how long it lives, 0 for ever; by default 90 for a person's key, else for ever",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         user = self._user(options["user"]) if options["user"] else None
         try:
-            key, text = create_key(options["name"], options["scope"], user)
+            key, text = create_key(options["name"], options["scope"], user, days=options["days"])
         except KeyRefused as refusal:
             raise CommandError(str(refusal)) from refusal
         for_whom = f" for {user.get_username()}" if user else ""
         self.stdout.write(f"{key.name}{for_whom} may: {', '.join(key.scopes)}")
+        ends = f"on {key.expires_at:%Y-%m-%d}" if key.expires_at is not None else "never"
+        self.stdout.write(f"It ends {ends}.")
         self.stdout.write("Keep it now, it cannot be shown again:")
         self.stdout.write(text)
 
