@@ -13,6 +13,7 @@ from typing import Any, Final
 from runs.kernel.events import Event
 from runs.kernel.numbers import count_of
 from runs.kernel.spending import KIND, NOTHING, Spent
+from runs.report.parts import Line, NodeRun
 from runs.report.text import BETWEEN, Wire, facts, joined, moment_of, path_of, text, wire_of
 from runs.report.words import kickback, told
 
@@ -37,36 +38,6 @@ _SILENT: Final = frozenset(
 
 
 @dataclass(slots=True)
-class Line:
-    """Something that was said; a `whole` one is never cut."""
-
-    text: str
-    whole: bool = False
-
-
-@dataclass(slots=True)
-class Tool:
-    """How often a tool was used, and on what."""
-
-    count: int = 0
-    targets: dict[str, None] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class NodeRun:
-    """One run of a node: an attempt from its start to its latest outcome."""
-
-    attempt: int | None
-    started: int | None = None
-    ended: int | None = None
-    outcome: Wire | None = None
-    kickback: Wire | None = None
-    calls: int = 0
-    tools: dict[str, Tool] = field(default_factory=dict)
-    lines: list[Line] = field(default_factory=list)
-
-
-@dataclass(slots=True)
 class Reading:
     """What a record says as a whole."""
 
@@ -88,6 +59,8 @@ class Reading:
     awaited: dict[str, Wire] = field(default_factory=dict)
     early: dict[str, list[Line]] = field(default_factory=dict)
     graphs: set[Path] = field(default_factory=set)
+    # Where each question was asked: what happens to it later may name no place.
+    asked: dict[str, Path] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -202,19 +175,28 @@ class Reading:
     # --- everything else -------------------------------------------------------------------------
 
     def _other(self, kind: str, event: Wire, path: Path) -> None:
+        if kind.startswith("callback-"):
+            path = self._place_of(event, path)
         run = self._run_at(path)
         if kind == KIND:
             self.spent = self.spent.plus(event)
             if run is not None:
                 run.calls += 1
         elif kind == "engine:tool" and run is not None:
-            _use(run, event)
+            run.use(event)
         elif kind == "job:end" and path[:-1] in self.graphs:
             return
         elif kind == "condition:result" and path[:-1] == self.graph and _is_over(run):
             self.early.setdefault(path[-1], []).append(Line(told(event)[1]))
         else:
             self._say(event, path, told(event)[1], whole=_is_pause(kind, event))
+
+    def _place_of(self, event: Wire, path: Path) -> Path:
+        """Where the question was asked that this happened to."""
+        request = facts(event.get("request"))
+        if request:
+            self.asked[text(request.get("requestId"))] = path
+        return path or self.asked.get(text(event.get("requestId")), path)
 
     def _say(self, event: Wire, path: Path, words: str, *, whole: bool = False) -> None:
         """A line at the node it happened under, with what is below that node before it."""
@@ -256,13 +238,3 @@ def _is_pause(kind: str, event: Wire) -> bool:
     if kind in ("callback-requested", "limit:pause", "run:held"):
         return True
     return text(facts(event.get("outcome")).get("status")) == "paused"
-
-
-def _use(run: NodeRun, event: Wire) -> None:
-    """Fold the uses of a tool; its results say nothing new."""
-    if event.get("phase") == "result":
-        return
-    tool = run.tools.setdefault(text(event.get("name")), Tool())
-    tool.count += 1
-    if target := text(event.get("target")):
-        tool.targets[target] = None

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from typing import Final
 
 from runs.kernel.events import Event
+from runs.report.parts import Line, NodeRun, Tool
 from runs.report.phrases import ended
-from runs.report.reading import Line, NodeRun, Reading, Tool, read
+from runs.report.reading import Reading, read
 from runs.report.summary import usage_of
 from runs.report.text import Wire, facts, joined, many, span, text
 from runs.report.words import kickback

@@ -7,7 +7,8 @@ from typing import Any, TypedDict
 
 from runs.kernel.events import Event
 from runs.kernel.numbers import number_of
-from runs.report.reading import NodeRun, Reading, read
+from runs.report.parts import NodeRun
+from runs.report.reading import Reading, read
 from runs.report.text import Wire, facts, text
 
 

@@ -186,6 +186,24 @@ def test_times_may_be_written_as_the_api_writes_them() -> None:
     assert summarize_record(events)["startedAt"] == BEGIN
 
 
+def test_what_happens_to_a_question_stands_where_it_was_asked() -> None:
+    request = {"requestId": "ok#1#ab", "decisionText": "Ship it?"}
+    events = [
+        graph("ok"),
+        node("ok", "start"),
+        at("g", "ok", kind="callback-requested", request=request),
+        at(kind="callback-claimed", requestId="ok#1#ab", routerId="ada"),
+        at(kind="callback-submitted", requestId="ok#1#ab", routerId="ada", response={}),
+        at(kind="callback-claimed", requestId="other#1#ab", routerId="ben"),
+    ]
+
+    summary = summarize_record(record(*events))
+
+    [only] = runs_of(summary, "ok")
+    assert only["lines"] == ["question: Ship it?", "claimed by ada", "answered by ada"]
+    assert summary["lines"] == ["claimed by ben"]
+
+
 @given(first=ANY_EVENT, second=ANY_EVENT)
 def test_the_summary_of_any_events_is_an_object_for_json(first: Any, second: Any) -> None:
     summary = summarize_record([graph("a"), node("a", "start"), first, second])
