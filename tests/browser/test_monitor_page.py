@@ -48,7 +48,7 @@ class Shown:
 
     def response(self) -> Any:
         found = [event for event in self.client.history() if "response" in event]
-        return dict(found[0]["response"]) if found else None  # type: ignore[call-overload]
+        return found[0]["response"] if found else None
 
     def ask(self, schema: Any, subject: Any = None, text: str = "Which?") -> None:
         definition = {
