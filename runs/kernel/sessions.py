@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from runs.kernel import loopfold, scopes
+from runs.kernel import loopfold, scopes, spending
 from runs.kernel.scopes import NodeStatus
 from runs.kernel.slots import RunState, Slot, fresh_slot, put_scope, put_slot
 
@@ -41,7 +41,9 @@ def reopened(state: RunState, session: int) -> RunState:
     if not composite and root.status in ("queued", "ended"):
         state = fresh_slot(state, ())
     resumed = state.resumed | answered(state)
-    return replace(state, session=session, cancelled=False, held="", ended=None, resumed=resumed)
+    purses = spending.kept(state.purses, state.scopes, state.loops)
+    begun_again = replace(state, session=session, resumed=resumed, purses=purses)
+    return replace(begun_again, cancelled=False, held="", ended=None)
 
 
 def _has_passed(slot: Slot | None) -> bool:

@@ -138,6 +138,20 @@ def mark_at(
     return None if scope is None or node is None else (scope.invocation, node.attempt)
 
 
+def kept(purses: Purses, scopes: Mapping[Path, Scope], loops: Mapping[Path, LoopState]) -> Purses:
+    """The purses a new session goes on with: what starts over there begins with an empty one."""
+    return {path: purse for path, purse in purses.items() if _goes_on(scopes, loops, path)}
+
+
+def _goes_on(scopes: Mapping[Path, Scope], loops: Mapping[Path, LoopState], path: Path) -> bool:
+    loop = loops.get(path)
+    if loop is not None:
+        return not loop.anew
+    scope = scopes.get(path[:-1])
+    node = None if scope is None else scope.nodes.get(path[-1])
+    return node is not None and node.status != "idle"
+
+
 def at(purses: Purses, path: Path, mark: tuple[int, ...]) -> Spent:
     """What this attempt or round of a place spent."""
     purse = purses.get(path)

@@ -216,3 +216,6 @@ def test_a_later_session_counts_its_own_and_the_record_as_a_whole(tmp_path: Path
     end = again.events[-1].fields
     assert end["totalUsage"]["inputTokens"] == 110
     assert (end["cost"]["usd"], end["cost"]["unknownCalls"]) == (0.5, 2)
+    # What is reused tells what it cost when it was done (R210), what ran again only its own.
+    assert figures(again, "dag:node", node="a", phase="done") == [100]
+    assert figures(again, "dag:node", node="b", phase="done") == [5]
