@@ -192,11 +192,12 @@ class GatePage:
 
     @property
     def steps(self) -> list[Mapping[str, Any]]:
-        over = self.detail.run.is_final
+        run = self.detail.run
+        waits = "cancelled" if run.is_final else run.status if run.status == "paused" else "waiting"
         return [
             {
                 "name": visible(step.name),
-                "status": "cancelled" if over and step.status == "waiting" else step.status,
+                "status": waits if step.status == "waiting" else step.status,
                 "url": self.run_url,
                 "current": step.current,
             }

@@ -179,13 +179,14 @@ def _table(label: str, items: list[Any], look: _Look) -> Fact:
     # What it is comes before who, and when comes last.
     columns.sort(key=lambda name: _ORDER.get(name, 2))
     # Of a commit the day is enough; of anything else the hour may be what is asked about.
-    whole = "time" if "short" in columns else "moment"
+    is_plain = _PLAIN.issuperset(columns)
+    whole = "time" if is_plain else "moment"
     rows = [[_cell(item.get(name), _CELL, whole) for name in columns] for item in items[:MAX_ROWS]]
     return Fact(
         label=label,
         kind="list",
         columns=[visible(name) for name in columns],
-        headed=not _PLAIN.issuperset(columns),
+        headed=not is_plain,
         rows=rows[:FIRST_ROWS],
         more=rows[FIRST_ROWS:],
         count=look.count or len(items),

@@ -25,6 +25,7 @@ from runs.plaintext import visible
 
 UNSET: Final = object()
 _NUMBER: Final = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+_NO_JSON: Final = re.compile(r"the text is not JSON \((.*)\)")
 _LEADING_ZEROS: Final = re.compile(r"^(-?)0+(?=\d)", re.ASCII)
 _LONG_NAMES: Final = frozenset({"note", "prompt", "description", "comment", "reason", "feedback"})
 _LONG: Final = 1_000
@@ -211,7 +212,9 @@ class JsonField(SchemaField):
         try:
             return parse_json(_text(given), max_depth=240)
         except JsonValueError as error:
-            raise ValidationError(f"This is not JSON: {error.reason}.") from None
+            broken = _NO_JSON.fullmatch(error.reason)
+            told = f"not JSON: {broken[1]}" if broken else f"no use as it is: {error.reason}"
+            raise ValidationError(f"This is {told}.") from None
 
     def typed(self, value: Any) -> Any:
         return pretty(value)

@@ -52,6 +52,18 @@ function say(form, at) {
   line.hidden = false;
 }
 
+// A form that was sent and is not shown again was taken; an error page reads no modules and so
+// leaves the draft for the way back.
+const sent = store.get("sent");
+if (sent) {
+  store.remove("sent");
+  if (![...document.querySelectorAll("form[data-draft]")].some((form) => form.dataset.draft === sent)) store.remove(`draft:${sent}`);
+}
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.matches("form[data-draft]:not([hx-post])")) store.set("sent", form.dataset.draft);
+});
+
 each("form[data-draft]", (form) => {
   const key = `draft:${form.dataset.draft}`;
   const before = JSON.stringify(values(form));
@@ -72,9 +84,9 @@ each("form[data-draft]", (form) => {
   };
   form.addEventListener("input", keep);
   form.addEventListener("change", keep);
-  // Whoever leaves between two savings loses nothing; what was sent is no draft any more.
+  // Whoever leaves between two savings loses nothing; what htmx has sent is no draft any more.
   window.addEventListener("pagehide", () => {
-    if (timer && form.getAttribute("aria-busy") !== "true") keepNow();
+    if (timer && !(form.matches("[hx-post]") && form.getAttribute("aria-busy") === "true")) keepNow();
   });
 });
 

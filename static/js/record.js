@@ -19,8 +19,11 @@ export function prepare(task) {
     task.swapSpec = { style: "none" };
     return;
   }
-  for (const row of fragment.querySelectorAll("[data-seq][id]")) {
-    if (document.getElementById(row.id)) row.remove();
+  // What is put in place of the old rows holds them again; only what is added may double them.
+  if (task.swapSpec?.style === "beforeend") {
+    for (const row of fragment.querySelectorAll("[data-seq][id]")) {
+      if (document.getElementById(row.id)) row.remove();
+    }
   }
   for (const details of fragment.querySelectorAll("details[data-keep][id]")) {
     const shown = document.getElementById(details.id);

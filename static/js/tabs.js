@@ -44,3 +44,9 @@ each("[data-tabs]", (set) => {
   set.dataset.tabbed = "";
   show(Math.max(0, panels.findIndex((panel) => panel.dataset.tab === kept.get(set.dataset.tabs))));
 });
+
+// Where the tabs are wider than the screen, the chosen one is in view.
+each(".tabs a[aria-current]", (tab) => {
+  const row = tab.closest("ul");
+  if (row.scrollWidth > row.clientWidth) row.scrollLeft = tab.offsetLeft - row.offsetLeft - row.clientWidth / 2 + tab.offsetWidth / 2;
+});

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 from gates.models import Request
 from tests.browser.asking import Bot
 from tests.browser.conftest import Visit
-from tests.factories import operator
+from tests.factories import operator, user
 
 BOTH = {"users": ["ada", "eve"]}
 
@@ -147,3 +147,20 @@ def test_going_back_after_the_answer_shows_the_answer(bot: Bot, visit: Visit) ->
 
     expect(page.locator(".receipt")).to_be_visible()
     expect(page.get_by_role("button", name="Approve")).to_have_count(0)
+
+
+def test_the_open_page_of_somebody_who_may_only_look_changes_by_itself(
+    bot: Bot, visit: Visit
+) -> None:
+    question = bot.ask("Ship it?")
+    ada, ben = visit("ada"), visit(user("ben", perms=["runs.view_run", "gates.view_request"]))
+    for page in (ada, ben):
+        page.goto(question.get_absolute_url())
+    expect(ben.locator("#live")).to_have_attribute("data-live", "live")
+
+    claim(ada)
+    expect(ben.locator(".banner")).to_contain_text("ada claimed this question")
+    ada.get_by_role("button", name="Approve").click()
+
+    expect(ben.locator(".banner")).to_contain_text("ada answered this question")
+    expect(ben.locator(".timeline")).to_contain_text("answered")
