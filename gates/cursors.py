@@ -7,15 +7,18 @@ import binascii
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Any, Final
 from uuid import UUID
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce, Length
 
 from gates.errors import CursorRefused
-from gates.models import Request
+from gates.models import Request, Response
+from runs import bounded
 from runs.kernel.jsonable import JsonValueError, canonical_json, parse_json
 
 
@@ -118,23 +121,38 @@ def page_of(
     cursor: str | None,
     limit: int,
     without: Sequence[str] = (),
+    *,
+    is_bounded: bool = False,
 ) -> Page:
     """The first rows of several disjoint lists merged in one order.
 
     Each part is read through its own index and gives `limit + 1` rows at most, so the cost does
-    not grow with the table. All parts go into one statement. `without` are columns left unread.
+    not grow with the table. All parts go into one statement. `without` are columns left unread;
+    a bounded page ends where its texts are as long as one answer may be.
     """
     limit = max(1, min(limit, 200))
     after = order.after(cursor) if cursor else Q()
     keys = _first_keys([part.filter(after) for part in parts], order, limit + 1)
+    if is_bounded:
+        limit = min(limit, _fitting(keys, order))
+        keys = keys[: limit + 1]
     found = Request.objects.select_related("run").filter(pk__in=keys).defer(*without)
     rows = order.sorted(list(found))
     more = len(rows) > limit
     return Page(rows[:limit], order.cursor(rows[limit - 1]) if more else None)
 
 
+def _fitting(keys: list[UUID], order: Order) -> int:
+    """How many of the first questions one answer carries, with their answers."""
+    given = Response.objects.filter(request=OuterRef("pk")).order_by().values("request")
+    answers = Subquery(given.annotate(length=Sum(Length("response"))).values("length"))
+    lengths = bounded.text_length(Request) + Coalesce(answers, 0)
+    found = Request.objects.filter(pk__in=keys).order_by(*order.names())
+    return max(1, bounded.fitting(length for _, length in found.values_list("pk", lengths)))
+
+
 def _first_keys(parts: Sequence[QuerySet[Request]], order: Order, count: int) -> list[UUID]:
-    """The primary keys at the head of each part, found by one UNION ALL."""
+    """The first primary keys of all parts together, found by one UNION ALL."""
     columns = [name for name, _ in order.keys]
     statements: list[str] = []
     parameters: list[Any] = []
@@ -153,4 +171,7 @@ def _first_keys(parts: Sequence[QuerySet[Request]], order: Order, count: int) ->
         cursor.execute(" UNION ALL ".join(statements), parameters)
         heads = cursor.fetchall()
     at = columns.index("id")
+    for number, (_, down) in reversed(list(enumerate(order.keys))):
+        heads.sort(key=itemgetter(number), reverse=down)
+    heads = heads[:count]
     return [key if isinstance(key, UUID) else UUID(str(key)) for key in (row[at] for row in heads)]

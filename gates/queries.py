@@ -138,7 +138,7 @@ def requests(
     visible = access.visible_requests(principal).filter(wanted)
     statuses = [status] if status else list(Request.OPEN)
     parts = [visible.filter(status=one) for one in statuses]
-    page = page_of(parts, URGENT_FIRST, cursor, limit)
+    page = page_of(parts, URGENT_FIRST, cursor, limit, is_bounded=True)
     return page.rows, page.next
 
 
@@ -193,7 +193,7 @@ def _up_to(parts: Sequence[QuerySet[Any, Any]]) -> dict[str, int]:
     for number, part in enumerate(parts):
         sql, values = part[:COUNTED_TO].query.sql_with_params()
         # The text comes from the query compiler; values travel as parameters.
-        statements.append(f"SELECT tab, COUNT(*) FROM ({sql}) AS part_{number} GROUP BY tab")  # noqa: S608
+        statements.append(f"SELECT tab, COUNT(*) FROM ({sql}) AS part_{number} GROUP BY tab")  # noqa: S608  no outside text
         parameters += values
     if not statements:
         return counts

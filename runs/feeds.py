@@ -8,7 +8,7 @@ import logging
 from typing import Any, Final, Protocol
 from uuid import UUID
 
-from runs import fragments, live, queries
+from runs import bounded, fragments, live, queries
 from runs.models import Run
 from runs.threads import in_thread
 
@@ -89,18 +89,22 @@ class Feed:
         return Run.objects.values_list("last_seq", flat=True).get(pk=self._run_id)
 
     def _read(self) -> tuple[str, int]:
-        events = queries.events_after(self._run_id, self._seq, BATCH)
+        events = queries.events_after(self._run_id, self._seq, self._fitting(self._seq, BATCH))
         if not events:
             return "", self._seq
         run = Run.objects.get(pk=self._run_id)
         return fragments.frame(run, events, self._known), events[-1].seq
 
     def _catch_up(self, after: int, until: int) -> tuple[str, int]:
-        events = queries.events_after(self._run_id, after, min(BATCH, until - after))
+        count = self._fitting(after, min(BATCH, until - after))
+        events = queries.events_after(self._run_id, after, count)
         if not events:
             return "", until
         run = Run.objects.get(pk=self._run_id)
         return fragments.frame(run, events, {}), events[-1].seq
+
+    def _fitting(self, after: int, limit: int) -> int:
+        return bounded.events_that_fit(self._run_id, after, self._head(), limit)
 
 
 class Feeds:

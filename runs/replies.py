@@ -13,6 +13,7 @@ from uuid import UUID
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 
+from runs import bounded
 from runs.access import Forbidden
 from runs.errors import RunsError
 from runs.kernel.jsonable import parse_json
@@ -62,10 +63,11 @@ def page_of(
     to_wire: Callable[[Row], Mapping[str, Any]],
     key: Callable[[Row], list[Any]],
 ) -> dict[str, Any]:
-    """The first `limit` rows, and the cursor of the rows after them."""
-    found = list(rows[: limit + 1])
-    page = found[:limit]
-    following = cursor_of(key(page[-1])) if len(found) > limit else None
+    """The first rows, `limit` or what one answer carries, and the cursor of the rows after them."""
+    sized = list(rows.values_list("pk", bounded.text_length(rows.model))[: limit + 1])
+    wanted = [pk for pk, _ in sized[: bounded.fitting(size for _, size in sized[:limit])]]
+    page = sorted(rows.filter(pk__in=wanted), key=lambda row: wanted.index(row.pk))
+    following = cursor_of(key(page[-1])) if page and len(sized) > len(wanted) else None
     return {"items": [to_wire(row) for row in page], "next": following}
 
 

@@ -19,7 +19,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 
-from runs import live, places, wire
+from runs import bounded, live, places, wire
 from runs.models import Event, Run
 from runs.replies import json_text, reply
 from runs.threads import in_thread
@@ -54,6 +54,7 @@ class Slice:
 def read(run_id: UUID, after: int, limit: int) -> Slice:
     """The events after a number; blocks."""
     run = Run.objects.only("status", "last_seq").get(pk=run_id)
+    limit = bounded.events_that_fit(run_id, after, run.last_seq, limit)
     rows = Event.objects.filter(run_id=run_id, seq__gt=after).order_by("seq")[:limit]
     items = [wire.event(row) for row in rows]
     # An event may have come between the two queries; then the first is not the end any more.
@@ -104,7 +105,7 @@ async def slices(
             left = until - loop.time()
             if found.is_last or left <= 0:
                 return
-            if len(found.items) < limit:
+            if not found.items or after >= found.head:
                 await _rang(bell, min(left, _next_look(run_id, loop.time())))
 
 
@@ -210,7 +211,7 @@ def _looked_up(run_id: UUID, after: int) -> Iterator[str]:
             yield _framed(piece)
         if piece.is_last:
             return
-        if len(piece.items) < BATCH:
+        if not piece.items or after >= piece.head:
             time.sleep(LOOK_SECONDS)
 
 
