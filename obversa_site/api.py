@@ -44,6 +44,8 @@ STATUS: Final[Mapping[str, int]] = {
     "not-claimed": 409,
     "not-owner": 409,
     "not-paused": 409,
+    "not-retrying": 409,
+    "not-over": 409,
     "stale": 409,
     "superseded": 409,
     "workflow-broken": 409,

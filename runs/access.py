@@ -86,6 +86,12 @@ def may_start(who: Principal, workflow: Workflow) -> bool:
     return workflow.name in startable_names(who, [workflow])
 
 
+def may_start_again(who: Principal, run: Run) -> bool:
+    """Whether this caller may start the workflow of the run once more."""
+    workflow = Workflow.objects.filter(name=run.workflow, listed=True).first()
+    return workflow is not None and may_start(who, workflow)
+
+
 def startable_or_404(who: Principal, name: str) -> Workflow:
     """The workflow, for somebody who may start it; NotVisible or Forbidden for the others."""
     workflow = Workflow.objects.filter(name=name, listed=True).first()

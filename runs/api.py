@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Header, Path, Query, Router
 
-from runs import access, downloads, queries, services, streams, wire
+from runs import access, downloads, queries, reruns, services, streams, wire
 from runs.models import Run, Workflow
 from runs.replies import caller, moment_and_id, page_of, place_of, reply
 from runs.schemas import (
@@ -23,6 +23,7 @@ from runs.schemas import (
     Idempotency,
     LastSeen,
     Paging,
+    RerunRun,
     RunFilter,
     RunPage,
     RunShape,
@@ -253,3 +254,43 @@ def resume_run(request: HttpRequest, run_id: RunId) -> HttpResponse:
     who = caller(request, "operate")
     access.need_operate(who, access.run_or_404(who, run_id))
     return reply(wire.run(services.resume_run(run_id, actor=who.actor, surface=who.surface)))
+
+
+@router.post(
+    "/runs/{uuid:id}/retry",
+    operation_id="retryRun",
+    summary="Try at once what waits for its next try",
+    response=RunShape,
+    openapi_extra={"x-refusals": ["scope", "forbidden", "not-found", "not-retrying"]},
+)
+def retry_run(request: HttpRequest, run_id: RunId) -> HttpResponse:
+    """The wait ends now; the attempts that are left stay the same."""
+    who = caller(request, "operate")
+    access.need_operate(who, access.run_or_404(who, run_id))
+    return reply(wire.run(services.retry_now(run_id, actor=who.actor, surface=who.surface)))
+
+
+@router.post(
+    "/runs/{uuid:id}/rerun",
+    operation_id="rerunRun",
+    summary="Run a finished run again",
+    response={201: RunShape},
+    openapi_extra={"x-refusals": ["scope", "forbidden", "not-found", "not-over", "params"]},
+)
+def rerun_run(request: HttpRequest, run_id: RunId, payload: RerunRun | None = None) -> HttpResponse:
+    """A new run with the same parameters, whole or from a step of the outermost graph.
+
+    Answers count once more where the same question is asked again.
+    """
+    who = caller(request, "start")
+    found = access.run_or_404(who, run_id)
+    access.startable_or_404(who, found.workflow)
+    given = payload or RerunRun()
+    made = reruns.rerun(
+        found.pk,
+        actor=who.actor,
+        surface=who.surface,
+        from_step=given.from_step,
+        keep_answers=given.keep_answers,
+    )
+    return reply(wire.run(made), status=201)

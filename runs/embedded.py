@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Final
 
 from django.conf import settings
@@ -47,6 +48,7 @@ class EmbeddedWorker:
         if lost:
             logger.warning("interrupted attempts found at start count=%s", lost)
         worker.beat()
+        dispatch.alarm.set(timedelta())
         dispatch.knock.set()
         for loop in self._loops:
             loop.start()
@@ -62,9 +64,11 @@ class EmbeddedWorker:
 
     def _dispatch(self) -> None:
         while not self._stop.is_set():
-            dispatch.knock.wait(LOOK_SECONDS)
+            dispatch.knock.wait(dispatch.alarm.seconds(LOOK_SECONDS))
             dispatch.knock.clear()
             try:
+                if dispatch.alarm.rings():
+                    sweep.wake_due()
                 self._take()
             except Exception:
                 logger.exception("dispatcher could not look for work")

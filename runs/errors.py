@@ -51,6 +51,18 @@ class NothingToResume(RunsError):
     code = "not-paused"
 
 
+class NothingToRetry(RunsError):
+    """Nothing of the run waits for its next try."""
+
+    code = "not-retrying"
+
+
+class NothingToRerun(RunsError):
+    """The run goes on, or the step cannot be the first of a new one."""
+
+    code = "not-over"
+
+
 class TooManyOpen(RunsError):
     """One caller has as much under way as one may have."""
 

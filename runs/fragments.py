@@ -15,6 +15,7 @@ from runs import (
     event_lines,
     folding,
     queries,
+    reruns,
     round_lines,
     rounds,
     run_graph,
@@ -126,10 +127,15 @@ def actions(who: Principal, run: Run) -> dict[str, Any]:
     """Which buttons this caller has on the run."""
     mine = access.may_operate(who, run) and run.kind == Run.Kind.WORKFLOW
     stoppable = not run.is_final and run.cancel_requested_at is None
+    can_rerun = reruns.may_rerun(run) and access.may_start_again(who, run)
     return {
         "can_cancel": mine and stoppable,
         "can_resume": mine and run.status in (Run.Status.PAUSED, Run.Status.CANCELLED),
-        "can_rerun": False,
+        "can_rerun": can_rerun,
+        "rerun_once": run.reruns.count() if can_rerun else 0,
+        "can_retry": mine and run.status == Run.Status.RETRY_PENDING,
+        "rerun_url": reverse("runs:run-rerun", args=[run.pk]),
+        "retry_url": reverse("runs:run-retry", args=[run.pk]),
         "cancel_url": reverse("runs:run-cancel", args=[run.pk]),
         "resume_url": reverse("runs:run-resume", args=[run.pk]),
     }

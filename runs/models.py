@@ -235,6 +235,7 @@ class Step(models.Model):
         CANCELLED = "cancelled"
         EXHAUSTED = "exhausted"
         SENT_BACK = "sent_back"
+        RETRY_PENDING = "retry_pending"
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="steps")
     path = JSONText()
@@ -246,7 +247,7 @@ class Step(models.Model):
     needs = JSONText(default=list)
     desc = models.TextField(blank=True)
     gate = models.TextField(blank=True)
-    status = models.CharField(max_length=12, choices=Status.choices, default=Status.IDLE)
+    status = models.CharField(max_length=15, choices=Status.choices, default=Status.IDLE)
     attempt = models.PositiveIntegerField(default=1)
     queued_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)

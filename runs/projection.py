@@ -337,6 +337,8 @@ def _slot_status(slot: Slot) -> str:
             return Step.Status.RUNNING
         case "asking":
             return Step.Status.WAITING
+        case "sleeping":
+            return Step.Status.RETRY_PENDING
         case "ended":
             return _outcome_status(slot.outcome)
         case _:

@@ -68,6 +68,7 @@ class Turn:
         # What was there before the outermost transaction began is committed.
         self.before = folding.state_at(run.pk, run.last_seq, committed=outermost)
         self.state = self.before
+        self._woke_at = run.wake_at
         self.events: list[Event] = []
         self.commands: list[Command] = []
         self.sent: list[int] = []
@@ -172,6 +173,8 @@ class Turn:
     def _hand_out(self) -> None:
         if self.sent:
             dispatch.send(self.sent)
+        if self.run.wake_at is not None and self.run.wake_at != self._woke_at:
+            dispatch.wake(self.run.pk, self.run.wake_at - self.now)
 
     def _ring(self) -> None:
         live.ring(self.run.pk, self.last_seq, inbox=self.inbox_changed)

@@ -77,6 +77,22 @@ class CancelRun(Body):
     reason: Reason = Field(default="", description="Stands in the record.")
 
 
+class RerunRun(Body):
+    """What of the old run is taken over."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"fromStep": "build"}]})
+
+    from_step: str | None = Field(
+        default=None,
+        max_length=300,
+        description="The step of the outermost graph to begin with; what passed before it is kept.",
+    )
+    keep_answers: bool = Field(
+        default=True,
+        description="Whether answers count once more where the same question is asked again.",
+    )
+
+
 class Progress(Shape):
     """How many of the steps have ended."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
@@ -12,6 +12,7 @@ from runs import dispatch, folding, quotas, record
 from runs.errors import (
     IdempotencyConflict,
     NothingToResume,
+    NothingToRetry,
     ParamsRefused,
     RunEnded,
     WorkflowBroken,
@@ -22,6 +23,7 @@ from runs.kernel.graph import leaf_count
 from runs.kernel.jsonable import JsonValueError, json_equal, sha256_bytes, snapshot, thaw
 from runs.leases import leases
 from runs.models import Attempt, Run, Workflow
+from runs.record import Turn
 from runs.validation import faults_of, with_defaults
 
 MAX_KEY: Final = 300
@@ -35,8 +37,14 @@ def start_run(
     surface: str = "",
     labels: Mapping[str, str] | None = None,
     idempotency_key: str = "",
+    rerun_of: Run | None = None,
+    facts: Mapping[str, Any] | None = None,
+    begin: Callable[[Turn], None] | None = None,
 ) -> Run:
-    """Start the workflow; the same key by the same actor gives the same run."""
+    """Start the workflow; the same key by the same actor gives the same run.
+
+    `facts` are more fields of `run:start`, and `begin` may record more before anything is decided.
+    """
     offer = Workflow.objects.filter(name=workflow, listed=True).first()
     if offer is None:
         raise WorkflowUnknown(f"There is no workflow {workflow!r} here.")
@@ -59,20 +67,24 @@ def start_run(
         labels=dict(labels or {}),
         started_by=actor,
         idempotency_key=idempotency_key,
+        rerun_of=rerun_of,
         total_count=leaf_count(folding.shape_of(offer.definition_id)),
     )
     try:
         with record.first_turn(run, actor=actor, surface=surface) as turn:
-            facts: dict[str, Any] = {
+            told: dict[str, Any] = {
                 "runId": str(run.pk),
                 "session": 1,
                 "workflow": offer.name,
                 "definition": offer.definition_id,
                 "params": given,
+                **(facts or {}),
             }
             if run.labels:
-                facts["labels"] = run.labels
-            turn.append(EventKind.RUN_START, (), facts)
+                told["labels"] = run.labels
+            turn.append(EventKind.RUN_START, (), told)
+            if begin is not None:
+                begin(turn)
     except IntegrityError:
         earlier = Run.objects.filter(started_by=actor, idempotency_key=idempotency_key).first()
         if not idempotency_key or earlier is None:
@@ -129,4 +141,15 @@ def resume_run(run_id: UUID, *, actor: str, surface: str = "") -> Run:
             turn.append(EventKind.RUN_RESUMED, (), {})
     ready = Attempt.objects.filter(run_id=run_id, status=Attempt.Status.READY)
     dispatch.send(list(ready.values_list("pk", flat=True)))
+    return turn.run
+
+
+def retry_now(run_id: UUID, *, actor: str, surface: str = "") -> Run:
+    """Try at once what waits for its next try; the attempts left stay the same."""
+    with record.turn(run_id, actor=actor, surface=surface) as turn:
+        asleep = [path for path, slot in turn.state.slots.items() if slot.status == "sleeping"]
+        if not asleep or turn.state.ended is not None or turn.state.held:
+            raise NothingToRetry(f"Nothing of run {turn.run.short} waits for its next try.")
+        for path in asleep:
+            turn.append(EventKind.RETRY_NOW, path)
     return turn.run

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, Final, Self
 from uuid import UUID
 
-from django.conf import settings
 from django.db import IntegrityError, connection
 
-from runs import artifacts, folding, record, registry, results, statements
+from runs import artifacts, folders, folding, record, registry, results, statements
 from runs.drivers import execute as steps
 from runs.drivers.context import Context, Workspace
 from runs.drivers.signal import Signal
@@ -159,14 +158,13 @@ class Start:
         """What the step's code gets to see, as the record was when it started."""
         shape, state = self.made.job.shape, self.state
         position = steps.position_of(shape, state, self.path, self.due.task)
-        folder = Path(settings.OBVERSA_HOME) / "workspaces" / str(self.due.run_id)
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = folders.folder_of(self.due.run_id, copied_from=state.workspace_of)
         return Context(
             run_id=str(self.due.run_id),
             path=self.path,
             params=self.state.params,
             state=thaw(self.state.shared),
-            workspace=Workspace(dir=folder.resolve()),
+            workspace=Workspace(dir=folder),
             port=self,
             signal=self.signal,
             idempotency_key=steps.idempotency_key(str(self.due.run_id), state, self.path),

@@ -49,7 +49,7 @@ def sweep() -> Swept:
     swept = Swept(
         lost=_lapsed(),
         resent=_unclaimed(),
-        woken=_due() + _stuck(),
+        woken=wake_due() + _stuck(),
         other=_each(_more, lambda repair: repair()),
     )
     heartbeat.beat("sweep", "sweep")
@@ -120,7 +120,8 @@ def _unclaimed() -> int:
     return len(found)
 
 
-def _due() -> int:
+def wake_due() -> int:
+    """Decide on every run whose time has come."""
     due = Run.objects.filter(wake_at__lte=Now()).values_list("pk", flat=True)[:BATCH]
     return _each(list(due), advance)
 

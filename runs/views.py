@@ -15,7 +15,7 @@ from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from runs import access, artifacts, catalogue, downloads, fragments, services
+from runs import access, artifacts, catalogue, downloads, fragments, reruns, services
 from runs.errors import IdempotencyConflict, ParamsRefused, RunsError
 from runs.forms import SchemaForm
 from runs.plaintext import visible
@@ -97,6 +97,36 @@ def cancel(request: HttpRequest, pk: UUID) -> HttpResponse:
 def resume(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Let a stopped run go on."""
     return _operate(request, pk, services.resume_run, "The run goes on.")
+
+
+@login_required
+@require_POST
+def retry(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Try at once what waits for its next try."""
+    return _operate(request, pk, services.retry_now, "It is tried again now.")
+
+
+@login_required
+@require_POST
+def rerun(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Start a finished run again, whole or from a step, and go to the new run."""
+    who = caller(request)
+    found = access.run_or_404(who, pk)
+    access.startable_or_404(who, found.workflow)
+    try:
+        made = reruns.rerun(
+            found.pk,
+            actor=who.actor,
+            surface=who.surface,
+            from_step=request.POST.get("from_step") or None,
+            keep_answers=request.POST.get("answers") != "no",
+            once=request.POST.get("once", "")[:100],
+        )
+    except RunsError as refusal:
+        messages.error(request, str(refusal))
+        return redirect(found)
+    messages.success(request, "A new run was started.")
+    return redirect(made)
 
 
 def _operate(request: HttpRequest, pk: UUID, service: Any, done: str) -> HttpResponse:

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db import close_old_connections
 
-from runs import folding, publishing, registry, services, sweep, worker
+from runs import folders, folding, publishing, registry, services, sweep, worker
 from runs.kernel.callbacks import SubmitResult
 from runs.kernel.events import Event as KernelEvent
 from runs.kernel.gate import CallbackRequest
@@ -187,3 +187,8 @@ def in_background(do: Callable[[], Any]) -> Iterator[threading.Thread]:
     finally:
         thread.join(timeout=60)
         assert not thread.is_alive()
+
+
+def folder(run: Run) -> str:
+    """Where the run's steps work."""
+    return str(folders.folder_of(run.pk))

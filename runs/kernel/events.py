@@ -68,6 +68,7 @@ class EventKind(StrEnum):
     SUPERSEDED = "callback-superseded"
     WITHDRAWN = "callback-withdrawn"
     REFUSED = "callback-refused"
+    REUSED = "callback-reused"
     # Beside the seeds' own release, which has no place for a reason.
     FORCE_RELEASED = "callback-force-released"
 

@@ -61,6 +61,7 @@ class RunState:
     checks: Mapping[tuple[str, Path], Slot] = field(default_factory=dict)
     loops: Mapping[Path, LoopState] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
+    workspace_of: str = ""
     waits: Mapping[Path, int] = field(default_factory=dict)
     queued: Mapping[tuple[str, Path], int] = field(default_factory=dict)
     callbacks: CallbackState = field(default_factory=callbacks.empty)

@@ -68,6 +68,7 @@ def _run_start(state: RunState, event: Event) -> RunState:
         params=event.fields.get("params") or {},
         shared=event.fields.get("state") or {},
         limits=_limits(event),
+        workspace_of=str(event.fields.get("workspaceOf", "")),
         resumed=sessions.answered(state),
     )
     return put(begun, JOB, (), Slot())
