@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from runs.drivers import resume
+from runs.drivers.opening import Opening
 from runs.kernel.events import EventKind
 from runs.kernel.graph import shape_identity
 from runs.kernel.slots import RunState
@@ -29,16 +30,22 @@ def begin(session: MemorySession) -> RunState:
     for wire in session.client.history()[known : session.read]:
         # What came between the sessions is folded already.
         session.only_tell(wire["kind"], {key: wire[key] for key in wire if key != "kind"})
+    for request_id, over in resume.dropped_questions(_opening(session)):
+        session.client.supersede(request_id, over)
+    session.read_client()
     for stage in resume.STAGES:
-        opening = resume.Opening(
-            shape=session.shape,
-            state=session.state,
-            past=past,
-            workspace=session.where,
-            params=session.params,
-        )
-        session.record(stage(opening))
+        session.record(stage(_opening(session)))
     return RunState()
+
+
+def _opening(session: MemorySession) -> Opening:
+    return Opening(
+        shape=session.shape,
+        state=session.state,
+        past=session.past,
+        workspace=session.where,
+        params=session.params,
+    )
 
 
 def _facts(session: MemorySession) -> dict[str, Any]:

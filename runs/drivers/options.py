@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
@@ -37,6 +38,7 @@ class Options:
     engine: Any = None
     engines: Mapping[str, Any] | None = None
     memory: Any = None
+    source: str | os.PathLike[str] | None = None
     heartbeat_ms: int = HEARTBEAT_MS
     on_limit: str = "auto"
     max_wait_ms: int = MAX_WAIT_MS
@@ -45,6 +47,7 @@ class Options:
     prices: Prices | None = None
     cost: Mapping[str, Any] | None = None
     pricing: Pricing = field(init=False, default_factory=Pricing)
+    source_facts: Mapping[str, JSONValue] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.on_callback not in ("exit", "wait"):
@@ -63,6 +66,8 @@ class Options:
         if isinstance(self.engine, str) and self.engine not in (self.engines or {}):
             raise LoopError("CONFIG", f"the run has no engine named {self.engine!r}.")
         object.__setattr__(self, "pricing", Pricing.of(self.prices, self.cost))
+        if self.source is not None:
+            object.__setattr__(self, "source_facts", _source(Path(self.source).absolute()))
         if self.params is not None:
             object.__setattr__(self, "params", _object(self.params))
 
@@ -71,7 +76,7 @@ class Options:
         """What `run:start` says of how the run is to be driven; nothing of what is usual."""
         limits: dict[str, JSONValue] = {"onLimit": self.on_limit, "maxWaitMs": self.max_wait_ms}
         usual = self.on_limit == "auto" and self.max_wait_ms == MAX_WAIT_MS
-        return {} if usual else {"limits": limits}
+        return dict(self.source_facts) if usual else {**self.source_facts, "limits": limits}
 
     @property
     def has_page(self) -> bool:
@@ -89,6 +94,15 @@ def _object(params: object) -> Mapping[str, JSONValue]:
     if not isinstance(frozen, Mapping):
         raise JsonValueError("params is no JSON object.", "")
     return frozen
+
+
+def _source(path: Path) -> dict[str, JSONValue]:
+    """Which file the workflow came from, and what was in it."""
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise LoopError("CONFIG", f"the source {path} cannot be read: {error}") from error
+    return {"source": {"path": str(path), "sha256": digest}}
 
 
 def _is_count(value: object) -> bool:

@@ -366,6 +366,57 @@ def test_a_question_of_a_shape_that_is_gone_waits_for_nobody(script: Script) -> 
 
     assert result.outcome.status == "pass"
     assert script.ran == {"a": 2, "b": 1}
+    assert client.list_pending() == []
+    assert [event["kind"] for event in client.history()] == [
+        "callback-requested",
+        "callback-superseded",
+    ]
+
+
+def test_a_question_that_the_new_shape_asks_too_is_asked_by_it(script: Script) -> None:
+    client = create_callback_client()
+    script.run(script.flow("ok"), callbacks=client)
+    (before,) = client.list_pending()
+    script.run(script.flow("ok", c=Node(job=script.step("c"))), callbacks=client)
+
+    assert client.list_pending() == [before]
+    respond(client)
+    job = script.flow("ok", c=Node(job=script.step("c"), optional=True))
+    # Answered, it is not put again whatever becomes of the shape (design D7).
+    assert script.run(job, callbacks=client).outcome.status == "pass"
+
+
+IDENTITY: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"when": passed("a")}, {}),
+    ({"optional": True}, {}),
+    ({"isolate": True}, {}),
+    ({}, {"concurrency": 2}),
+    ({}, {"max_kickbacks": 1}),
+    ({}, {"name": "other"}),
+]
+
+
+@pytest.mark.parametrize(("node", "graph"), IDENTITY)
+def test_what_belongs_to_the_identity_starts_over(
+    script: Script, node: dict[str, Any], graph: dict[str, Any]
+) -> None:
+    def flow(node: dict[str, Any], graph: dict[str, Any]) -> Any:
+        nodes = {"a": script.step("a"), "b": Node(job=lambda _ctx: None, needs="a", **node)}
+        return dag(nodes=nodes, **{"name": "g", **graph})
+
+    script.run(flow({}, {}))
+    script.run(flow(node, graph))
+    assert script.ran == {"a": 2}
+    assert len({anchor["identity"] for anchor in script.anchors()}) == 2
+
+
+@pytest.mark.parametrize(
+    "node", [{"desc": "x"}, {"gate": "x"}, {"retry_safe": True}, {"timeout_ms": 60_000}]
+)
+def test_what_does_not_belong_to_it_goes_on(script: Script, node: dict[str, Any]) -> None:
+    for more in ({}, node):
+        script.run(dag("g", {"a": Node(job=script.step("a"), **more)}))
+    assert script.ran == {"a": 1}
 
 
 def test_a_record_that_does_not_add_up_is_refused_and_left_alone(script: Script) -> None:

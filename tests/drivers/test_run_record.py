@@ -49,6 +49,15 @@ def test_the_workspace_of_a_graph_is_recorded(tmp_path: Path) -> None:
     assert anchor.fields["workspace"] == str(tmp_path)
 
 
+def test_the_file_a_workflow_came_from_is_recorded(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text("hello")
+    result = run(FLOW, source=tmp_path / "flow.py")
+
+    digest = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
+    told = {"path": str(tmp_path / "flow.py"), "sha256": digest}
+    assert result.events[0].fields["source"] == told
+
+
 def test_auto_names_the_file_after_the_run(tmp_path: Path) -> None:
     result = run(FLOW, record_to="auto", cwd=tmp_path)
 
@@ -118,6 +127,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception]]] = [
     ({"heartbeat_ms": True}, ValueError),
     ({"resume": True, "record_to": None}, TypeError),
     ({"resume": True, "record_to": "auto"}, TypeError),
+    ({"source": "/no/such/file.py"}, LoopError),
     ({"unknown": 1}, TypeError),
 ]
 

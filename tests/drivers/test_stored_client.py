@@ -16,11 +16,15 @@ import gates
 from gates import create_stored_callback_client, local_callbacks
 from runs.drivers.callbacks import direct_router
 from runs.drivers.errors import StorageError
+from runs.drivers.memory import RunResult, run
 from runs.drivers.storage import client as stored
 from runs.drivers.storage.client import StoredCallbackClient
 from runs.drivers.storage.local import create_local_run_storage
 from runs.drivers.storage.values import Limits
 from runs.kernel.gate import CallbackRequest, create_callback_gate
+from runs.shapes.approval import approval
+from runs.shapes.dag import sequence
+from runs.shapes.steps import fn_job
 
 ROOT = Path(__file__).resolve().parents[2]
 YES = {"approved": True}
@@ -295,3 +299,23 @@ def test_every_name_of_the_gates_loads_no_framework() -> None:
     )
     assert told.stdout.strip() == "False"
     assert gates.local_callbacks is local_callbacks
+
+
+def test_a_question_whose_subject_changes_back_is_asked_again_as_it_was(tmp_path: Path) -> None:
+    def start(version: str) -> RunResult:
+        build = fn_job("build", lambda _ctx: version)
+        flow = sequence("release", build, approval("ok", "Ship it?"))
+        return run(flow, callbacks=local_callbacks(tmp_path, "r"))
+
+    for version in ("v1", "v2", "v1"):
+        assert start(version).outcome.status == "paused"
+    client = local_callbacks(tmp_path, "r")
+    (pending,) = client.list_pending()
+    assert pending.input == {"step-0": "v1"}
+    assert direct_router(client, pending, "ada", lambda _request: YES).ok
+    assert start("v1").outcome.status == "pass"
+
+    # Its answer stands whatever was asked in between, and nothing dead stays listed (D8).
+    assert start("v2").outcome.status == "paused"
+    assert start("v1").outcome.status == "pass"
+    assert client.list_pending() == []
