@@ -11,10 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from runs.kernel.redact import KEY_SHAPES, REDACTED, SHAPES
-
-# A shorter value is as likely a word of the output ("test", "true", "admin") as a secret.
-_SHORTEST_VALUE: Final = 6
+from runs.kernel.redact import KEY_SHAPES, REDACTED, SHAPES, SHORTEST_SECRET
 
 _SECRET_WORDS: Final = frozenset(
     {
@@ -84,7 +81,7 @@ def secret_values(
     return [
         value
         for value in {*named, *(injected or {}).values()}
-        if len(value.strip()) >= _SHORTEST_VALUE
+        if len(value.strip()) >= SHORTEST_SECRET
     ]
 
 

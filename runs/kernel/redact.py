@@ -9,6 +9,8 @@ from typing import Final
 from runs.kernel.jsonable import JSONValue
 
 REDACTED: Final = "[redacted]"
+# A shorter value is as likely a word of the text ("test", "true", "admin") as a secret.
+SHORTEST_SECRET: Final = 6
 # What a text must hold, in small letters, before a shape is worth looking for, and the shape.
 # Every pattern is bounded or anchored: the time stays linear on text of any length.
 KEY_SHAPES: Final = (

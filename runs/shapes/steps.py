@@ -18,7 +18,7 @@ from runs.kernel.errors import DeclarationError
 from runs.kernel.graph import LeafShape
 from runs.kernel.jsonable import digest_hex
 from runs.kernel.outcomes import Finding, Outcome, revision_request
-from runs.kernel.redact import redact
+from runs.kernel.redact import REDACTED, SHORTEST_SECRET, redact
 from runs.kernel.sources import code_digest
 from runs.shapes.job import Job, Leaf, outcome_of
 from runs.shapes.retry import to_policy
@@ -86,7 +86,7 @@ def command_job(
     check = command_succeeds(
         argv[0], argv[1:], cwd=cwd, timeout_ms=timeout_ms, env=env, capture_output=capture
     )
-    extra: dict[str, Any] = {"command": [redact(part) for part in argv]}
+    extra: dict[str, Any] = {"command": [_shown(part, env) for part in argv]}
     if target is not None:
         extra["target"] = target
     code = digest_hex(dict(check.shape))
@@ -94,6 +94,14 @@ def command_job(
         LeafShape(kind="command", label=label, code=code, extra=extra),
         lambda ctx: _checked(ctx, label, check, target),
     )
+
+
+def _shown(part: str, env: Mapping[str, str] | None) -> str:
+    """An argument as the plan may show it: without the values that `env` sets (runs.md R227)."""
+    for value in sorted((env or {}).values(), key=len, reverse=True):
+        if len(value.strip()) >= SHORTEST_SECRET:
+            part = part.replace(value, REDACTED)
+    return redact(part)
 
 
 def command_succeeds(

@@ -122,7 +122,7 @@ def test_r98_the_prose_is_the_reason_and_in_full_the_output() -> None:
     ],
 )
 def test_r99_an_engine_that_fails_raises(raised: Exception, code: str) -> None:
-    outcome = judged(SayingEngine(raised)).outcome
+    outcome = judged(SayingEngine(raised), {"on_limit": "fail"}).outcome
 
     assert outcome.status == "fail"
     assert outcome.error is not None
@@ -198,8 +198,9 @@ def test_r11_the_engine_may_be_named_or_the_runs_own() -> None:
 
 def test_r212_each_call_records_its_usage_once() -> None:
     def usages(engine: SayingEngine) -> list[Any]:
-        events = judged(engine).events
-        return [event.fields for event in events if event.kind == "engine:usage"]
+        told = [event for event in judged(engine).events if event.kind == "engine:usage"]
+        # What it cost is added where the event is recorded.
+        return [{k: v for k, v in event.fields.items() if k != "cost"} for event in told]
 
     reported = {"kind": "reported", "inputTokens": 10, "outputTokens": 5}
     assert usages(SayingEngine(verdict())) == [{"model": "say-1", "usage": reported}]
@@ -249,7 +250,7 @@ def test_r91_judges_of_a_quorum_are_asked_side_by_side() -> None:
 def test_r92_a_judge_that_is_away_stops_a_count_it_could_decide() -> None:
     yes = agent_check("Good?", engine=SayingEngine(verdict()))
     away = agent_check("Good?", engine=SayingEngine(EngineError("rate-limit", "slow")))
-    outcome = run(gate_job("judges", quorum(2, yes, away))).outcome
+    outcome = run(gate_job("judges", quorum(2, yes, away)), on_limit="fail").outcome
 
     assert outcome.error is not None
     assert outcome.error["code"] == "RATE_LIMIT"

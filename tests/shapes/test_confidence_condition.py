@@ -80,7 +80,8 @@ def test_r100_infrastructure_errors_are_raised(code: str, raises: bool) -> None:
             raise error
         return failing(error)
 
-    outcome = run(gate_job("gate", confidence_condition(fn_job("score", work)))).outcome
+    gate = gate_job("gate", confidence_condition(fn_job("score", work)))
+    outcome = run(gate, on_limit="fail").outcome
     assert outcome.error is not None
     assert outcome.error["code"] == code
     assert outcome.error["retryAfterMs"] == 7

@@ -10,6 +10,8 @@ from runs.drivers.memory import RunResult, run
 from runs.kernel.conditions import ConditionResult, always
 from runs.kernel.errors import DeclarationError, LoopError
 from runs.kernel.outcomes import Finding, Outcome
+from runs.shapes.dag import Node, dag
+from runs.shapes.plan import job_meta
 from runs.shapes.steps import command_job, command_succeeds, define_job, fn_job, gate_job
 
 PYTHON = sys.executable
@@ -81,7 +83,7 @@ def test_whatever_a_step_raises_the_run_returns(raised: BaseException) -> None:
     def fn(_ctx: Any) -> None:
         raise raised
 
-    failed = outcome(fn)
+    failed = run(fn_job("work", fn), on_limit="fail").outcome
     code = "QUOTA" if isinstance(raised, LoopError) else "BODY"
     assert failed.error is not None
     assert (failed.status, failed.error["code"]) == ("fail", code)
@@ -234,3 +236,32 @@ def test_the_shape_shows_a_command_without_its_secrets() -> None:
     job = command_job("x", ["curl", "--header", "Authorization: Bearer abcdef"])
 
     assert "abcdef" not in str(job.shape.to_json())
+
+
+def test_the_shape_shows_no_value_of_the_commands_own_variables() -> None:
+    argv = ["curl", "-H", "zebra-crossing-77", "--mode", "dev"]
+    job = command_job("x", argv, env={"PASS_ON": "zebra-crossing-77", "MODE": "dev"})
+
+    assert job_meta(job) == {
+        "kind": "command",
+        "name": "x",
+        "command": ["curl", "-H", "[redacted]", "--mode", "dev"],
+    }
+
+
+def test_r55_a_nodes_time_limit_is_not_the_commands() -> None:
+    slow = command_job("slow", [PYTHON, "-c", "import time; time.sleep(0.3)"])
+    flow = dag("g", {"slow": Node(job=slow, timeout_ms=1, timeout_grace_ms=1)})
+
+    assert run(flow).outcome.passed
+
+
+def test_r57_r58_only_a_command_that_is_not_met_has_output() -> None:
+    def gate(code: int) -> Outcome:
+        check = command_succeeds(PYTHON, ["-c", f"print('SAID'.lower()); raise SystemExit({code})"])
+        return run(gate_job("gate", check)).outcome
+
+    assert gate(0).data is None
+    assert "python" in str(gate(0).summary)
+    assert "said" not in str(gate(0).summary)
+    assert gate(3).data == "exit code: 3\nstdout:\nsaid\nstderr:"
