@@ -136,7 +136,7 @@ class Context(Tools):
 
         return take_turn(self, engine, request)
 
-    def at(self, workspace: Workspace) -> Self:
+    def in_workspace(self, workspace: Workspace) -> Self:
         """The same context in another working directory."""
         return replace(self, workspace=workspace)
 

@@ -52,7 +52,7 @@ def in_worktree(
         ctx.log(f"{fork.branch} does not hold what is not committed: {named}{tail}.", "warn")
     keep = True
     try:
-        ended = do(ctx.at(_workspace(ctx, fork)))
+        ended = do(ctx.in_workspace(_workspace(ctx, fork)))
         keep = ended.raised
         if ended.outcome is not None and ended.outcome.passed:
             ended, keep = _landed(ctx, fork, ended, on_conflict, record)

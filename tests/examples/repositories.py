@@ -58,6 +58,11 @@ class Port:
             "mediaType": media_type,
         }
 
+    def is_held(self) -> bool:
+        return True
+
+    def leave_thread(self) -> None: ...
+
 
 @dataclass(kw_only=True)
 class ReleaseContext(Context):
