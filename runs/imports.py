@@ -9,9 +9,11 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from django.db import DataError, IntegrityError
+
 from runs import exports, headline, portable, record
 from runs.audiences import AudienceRefused, audience_for
-from runs.kernel.events import Event
+from runs.kernel.events import Event, EventKind
 from runs.kernel.graph import Shape, leaf_count, shape_from_json, shape_identity
 from runs.kernel.jsonable import digest_hex, snapshot
 from runs.kernel.state import RunState, fold
@@ -20,6 +22,18 @@ from runs.portable import RecordRefused
 from runs.projection import moment
 from runs.rebuild import rebuild
 
+# What events that are none do to those who read them.
+_NO_RECORD: Final = (
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    AssertionError,
+    OverflowError,
+    RecursionError,
+    DataError,
+    IntegrityError,
+)
 _TEXTS: Final[Mapping[str, int]] = {
     "workflow": 200,
     "title": 300,
@@ -57,8 +71,11 @@ def import_run(lines: Sequence[Mapping[str, Any]], *, other_people: bool = False
     if found.row["kind"] == Run.Kind.EXTERNAL and Run.objects.filter(stream=stream).exists():
         raise RecordRefused(f"The stream {stream!r} is here already; a stream is one run.")
     run = _row(found)
-    with record.restored(run, found.events):
-        rebuild(run.pk)
+    try:
+        with record.restored(run, found.events):
+            rebuild(run.pk)
+    except _NO_RECORD as error:
+        raise RecordRefused(f"Its events make no run: {error!r}.") from error
     run.refresh_from_db()
     return run
 
@@ -76,14 +93,15 @@ def read(lines: Sequence[Mapping[str, Any]]) -> Imported:
             f"It is torn: {len(lines) - 1} of {header.get('events')!r} events are there."
         )
     events = [_event(line, seq) for seq, line in enumerate(lines[1:], 1)]
-    if portable.digest_of(portable.lines_of(events)) != header.get("digest"):
-        raise RecordRefused("Its events do not have the digest its header names.")
-    shape = _shape(row, events)
     try:
+        digest = portable.digest_of(portable.lines_of(events))
         state = fold(events)
         run_id, created = UUID(str(row.get("id"))), moment(int(row["createdAt"]))
-    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+    except _NO_RECORD as error:
         raise RecordRefused(f"It is no record of a run: {error!r}.") from error
+    if digest != header.get("digest"):
+        raise RecordRefused("Its events do not have the digest its header names.")
+    shape = _shape(row, events)
     _check_row(row)
     return Imported(id=run_id, row=row, events=events, state=state, shape=shape, created_at=created)
 
@@ -107,10 +125,11 @@ def _shape(row: Mapping[str, Any], events: Sequence[Event]) -> Shape | None:
         assert isinstance(wire, dict)
         shape = shape_from_json(wire)
         identity = shape_identity(shape)
-    except (LookupError, TypeError, ValueError, AttributeError, AssertionError) as error:
+    except _NO_RECORD as error:
         raise RecordRefused("Its definition is no shape of a workflow.") from error
-    named = [event.fields["definition"] for event in events if "definition" in event.fields]
-    if given.get("identity") != identity or any(one != digest_hex(wire) for one in named[:1]):
+    starts = [event.fields for event in events if event.kind == EventKind.RUN_START]
+    named = {fields["definition"] for fields in starts if "definition" in fields}
+    if given.get("identity") != identity or named - {digest_hex(wire)}:
         raise RecordRefused("Its definition is not the one its record names.")
     return shape
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from django.core.management import CommandError, call_command
 from hypothesis import given
@@ -180,6 +182,57 @@ def test_a_file_that_is_not_whole_is_refused_and_leaves_nothing(how: str) -> Non
     with pytest.raises(RecordRefused, match=told):
         imports.import_run(lines)
     assert Run.objects.count() == 1
+
+
+def _places(value: Any) -> list[tuple[Any, Any]]:
+    """Everything in a value that something else can be put in the place of."""
+    found: list[tuple[Any, Any]] = []
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in items:
+        found.append((value, key))
+        if isinstance(inner, dict | list):
+            found += _places(inner)
+    return found
+
+
+ODD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 3),
+    st.just(2**60),
+    st.text(max_size=3),
+    st.just([]),
+    st.just({}),
+    st.just([[]]),
+    st.just({"status": "pass"}),
+)
+
+
+@pytest.fixture
+def whole(db: None) -> str:
+    """A file of a run with a send-back and two answers."""
+    return json.dumps(exported(in_service(SCENARIOS["refused, then approved"])))
+
+
+@hypothesis.settings(max_examples=60, suppress_health_check=list(hypothesis.HealthCheck))
+@given(data=st.data())
+def test_whatever_a_file_holds_it_is_one_run_or_refused(whole: str, data: Any) -> None:
+    lines = json.loads(whole)
+    where, key = data.draw(st.sampled_from(_places(data.draw(st.sampled_from(lines)))))
+    where[key] = data.draw(ODD)
+    # As somebody would who means to get it in.
+    with contextlib.suppress(ValueError, TypeError):
+        events = [portable.from_line(line) for line in lines[1:]]
+        lines[0]["digest"] = portable.digest_of(portable.lines_of(events))
+    count = Run.objects.count()
+
+    try:
+        copy = imports.import_run(lines)
+    except RecordRefused:
+        assert Run.objects.count() == count
+    else:
+        assert exported(copy)[0]["digest"] == lines[0]["digest"]
+        assert rebuild(copy.pk) == 0
 
 
 @pytest.mark.django_db
