@@ -9,6 +9,7 @@ from django.db.models import Q, QuerySet
 
 from gates.models import ApiKey, Request
 from gates.principals import Principal
+from runs import statements
 from runs.access import Forbidden, NotVisible
 from runs.audiences import audiences_with
 from runs.models import Run
@@ -19,6 +20,7 @@ __all__ = [
     "find",
     "may_answer",
     "may_operate",
+    "may_see",
     "may_withdraw",
     "need_scope",
     "sees_all",
@@ -57,10 +59,19 @@ def runs_with_questions_for(audiences: list[int]) -> Q:
 
 def find(who: Principal, pk: UUID) -> Request:
     """The question, for somebody who may see it; NotVisible for everybody else."""
-    row = visible_requests(who).select_related("run").filter(pk=pk).first()
-    if row is None:
-        raise NotVisible(f"There is no question {pk} here.")
-    return row
+    for row in statements.rows(Request, pk=pk):
+        if may_see(who, row):
+            return row
+    raise NotVisible(f"There is no question {pk} here.")
+
+
+def may_see(who: Principal, row: Request) -> bool:
+    """The rule of `visible_requests` for a question that is at hand: what is known comes first."""
+    if not any(who.has_scope(scope) for scope in _ANY_SCOPE):
+        return False
+    if who.is_in(row.audience_id) or sees_all(who) or row.asked_by == who.actor:
+        return True
+    return row.run.started_by == who.actor or who.is_in(row.run.audience_id)
 
 
 def may_answer(who: Principal, row: Request) -> bool:
@@ -72,7 +83,7 @@ def why_not_answer(who: Principal, row: Request, *scopes: str) -> str:
     """What keeps this caller from answering, in words; empty when nothing does."""
     if not any(who.has_scope(scope) for scope in scopes or ("answer",)):
         return "The key has no scope for answering."
-    if row.audience_id not in audiences_with(who.tokens):
+    if not who.is_in(row.audience_id):
         return "This question is for somebody else to answer."
     if row.routing.get("excludeRequester") and _asked(who, row):
         return "Whoever asked a question like this one cannot answer it."

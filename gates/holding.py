@@ -23,6 +23,7 @@ from gates.errors import (
 )
 from gates.models import Request, Response
 from gates.projection import is_closed
+from runs import statements
 from runs.claims import claim_mark, claim_token, is_token
 from runs.kernel import callbacks
 from runs.kernel.callback_events import released
@@ -44,9 +45,12 @@ class Question:
     @classmethod
     def locked(cls, turn: Turn, pk: UUID) -> Self:
         """The question as it stands now that its run is locked."""
-        row = Request.objects.select_related("run").filter(pk=pk).first()
-        if row is None:
+        found = statements.rows(Request, pk=pk, run_id=turn.run.pk)
+        if not found:
             raise NotVisible(f"There is no question {pk} here.")
+        row = found[0]
+        row.run = turn.run
+        turn.seen[row.request_id] = row
         request_id = columns.true_id(row, turn.state.callbacks.requests)
         if request_id not in turn.state.callbacks.requests:
             raise Missing(f"The record of run {turn.run.short} holds no such question.")

@@ -51,11 +51,13 @@ def _rows(turn: Turn, asked: set[str], *, run_wide: bool) -> list[Request]:
         wanted |= Q(status__in=[*Request.OPEN, Request.Status.CANCELLED])
         return list(Request.objects.filter(wanted, run=turn.run))
     known = {columns.request_id(request_id) for request_id in turn.before.callbacks.requests}
-    return [
-        row
-        for request_id in asked & known
-        for row in statements.rows(Request, run_id=turn.run.pk, request_id=request_id)
-    ]
+    return [row for request_id in asked & known for row in _row(turn, request_id)]
+
+
+def _row(turn: Turn, request_id: str) -> list[Request]:
+    if request_id in turn.seen:
+        return [turn.seen[request_id]]
+    return statements.rows(Request, run_id=turn.run.pk, request_id=request_id)
 
 
 def _is_about_all(turn: Turn, event: Event) -> bool:

@@ -8,6 +8,7 @@ same transaction.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Self
 from uuid import UUID
 
 from gates import access, holding
@@ -22,8 +23,8 @@ from runs.kernel import callbacks
 from runs.kernel.callback_events import rejected, released
 from runs.kernel.events import EventKind
 from runs.kernel.gate import MAX_DEFINITION_DEPTH
-from runs.kernel.jsonable import JSONValue, snapshot, thaw
-from runs.validation import faults_of
+from runs.kernel.jsonable import JSONValue, json_equal, snapshot, thaw
+from runs.validation import Fault, faults_of
 
 __all__ = [
     "Claimed",
@@ -48,6 +49,23 @@ class Claimed:
     request: Request
 
 
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """An answer and its faults, found while the run is not locked: others wait for its lock."""
+
+    value: JSONValue
+    schema: Any
+    faults: list[Fault]
+
+    @classmethod
+    def checked(cls, row: Request, value: JSONValue) -> Self:
+        return cls(value, row.response_schema, faults_of(row.response_schema, value))
+
+    def faults_for(self, schema: Any) -> list[Fault]:
+        """The faults by the record's own schema, which the row's should be the copy of."""
+        return self.faults if json_equal(schema, self.schema) else faults_of(schema, self.value)
+
+
 def claim(
     pk: UUID, *, principal: Principal, router_id: str | None = None, even_cancelled: bool = False
 ) -> Claimed:
@@ -67,8 +85,8 @@ def claim(
     # What a refusal has to leave in the record is committed before it is raised.
     if refusal is not None:
         raise refusal
-    row.refresh_from_db()
-    return Claimed(token=question.token_of(mark, router), request=row)
+    # The turn brought its row up to date.
+    return Claimed(token=question.token_of(mark, router), request=question.row)
 
 
 def release(pk: UUID, *, principal: Principal, token: str | None = None) -> Request:
@@ -83,8 +101,7 @@ def release(pk: UUID, *, principal: Principal, token: str | None = None) -> Requ
             question.release()
     if refusal is not None:
         raise refusal
-    row.refresh_from_db()
-    return row
+    return question.row
 
 
 def submit(
@@ -105,7 +122,7 @@ def submit(
     """
     row = access.find(principal, pk)
     router = router_of(principal, router_id)
-    answer = snapshot(response, max_depth=MAX_DEFINITION_DEPTH)
+    answer = _Answer.checked(row, snapshot(response, max_depth=MAX_DEFINITION_DEPTH))
     with record.turn(row.run_id, actor=router, surface=principal.surface) as turn:
         question = Question.locked(turn, pk)
         # Rights are read anew under the lock: they may have gone while the page was open.
@@ -132,7 +149,7 @@ def _submit_in(
     router: str,
     token: str | None,
     digest: str,
-    answer: JSONValue,
+    answer: _Answer,
 ) -> GateError | None:
     """The answer's own part of the turn: what has to be recorded is, the refusal comes back."""
     in_one_act = token is None and question.held.router_id != router
@@ -150,7 +167,7 @@ def _submit_in(
         return StaleDigest("This answer is for another question. Read the question again.")
     mark = question.claim(router) if in_one_act else str(question.held.claim_token)
     request_id = question.held.request.request_id
-    faults = faults_of(thaw(question.held.request.response_schema), answer)
+    faults = answer.faults_for(thaw(question.held.request.response_schema))
     if not faults:
         result, events = callbacks.submit(
             question.turn.state.callbacks,
@@ -158,7 +175,7 @@ def _submit_in(
             claim_token=mark,
             router_id=router,
             request_digest=digest,
-            response=answer,
+            response=answer.value,
         )
         if result.ok:
             question.record(events)
@@ -184,8 +201,7 @@ def force_release(pk: UUID, *, principal: Principal, reason: str) -> Request:
         holder = str(question.held.router_id)
         question.release()
         question.note(EventKind.FORCE_RELEASED, routerId=holder, reason=why)
-    row.refresh_from_db()
-    return row
+    return question.row
 
 
 def withdraw(pk: UUID, *, principal: Principal, reason: str) -> Request:
@@ -201,8 +217,7 @@ def withdraw(pk: UUID, *, principal: Principal, reason: str) -> Request:
             question.withdraw(why)
     if refusal is not None:
         raise refusal
-    row.refresh_from_db()
-    return row
+    return question.row
 
 
 def expire_due(limit: int = 100) -> int:

@@ -57,3 +57,9 @@ def audiences_with(tokens: Iterable[str]) -> list[int]:
     """The audiences that hold one of the tokens, by primary key."""
     found = AudienceToken.objects.filter(token__in=list(tokens))
     return list(found.values_list("audience_id", flat=True).distinct())
+
+
+def members_of(audience: int) -> frozenset[str]:
+    """The tokens that the audience with this key names."""
+    found = AudienceToken.objects.filter(audience_id=audience)
+    return frozenset(found.values_list("token", flat=True))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Final, Generic, TypeVar
 from uuid import UUID
 
@@ -17,7 +18,7 @@ from runs import projection
 from runs.kernel.events import Event
 from runs.kernel.graph import Shape, shape_from_json
 from runs.kernel.jsonable import snapshot
-from runs.kernel.state import RunState, fold
+from runs.kernel.state import RunState, fold, reduce
 from runs.models import Definition
 from runs.models import Event as EventRow
 from runs.projection import Places
@@ -73,17 +74,36 @@ def to_event(row: EventRow) -> Event:
     )
 
 
-def state_at(run_id: UUID, last_seq: int, *, committed: bool | None = None) -> RunState:
-    """The state of the run after the event `last_seq`; remembered when that is `committed`."""
+def known_of(run_id: UUID) -> RunState:
+    """What this process remembers of the run: a state of some time ago, or the empty one."""
+    return _states.get(run_id) or RunState()
+
+
+def state_at(
+    run_id: UUID,
+    last_seq: int,
+    *,
+    committed: bool | None = None,
+    known: RunState | None = None,
+    news: Iterable[Event] = (),
+) -> RunState:
+    """The state of the run after the event `last_seq`; remembered when that is `committed`.
+
+    Of `news`, what follows `known` without a gap need not be read again.
+    """
     if committed is None:
         committed = not connection.in_atomic_block
-    known = _states.get(run_id)
-    if known is None or known.seq > last_seq:
-        known = RunState()
-    if known.seq == last_seq:
-        return known
-    rows = EventRow.objects.filter(run_id=run_id, seq__gt=known.seq, seq__lte=last_seq)
-    state = fold((to_event(row) for row in rows.order_by("seq").iterator()), known)
+    state = known_of(run_id) if known is None else known
+    if state.seq > last_seq:
+        state = RunState()
+    if state.seq == last_seq:
+        return state
+    for event in news:
+        if event.seq == state.seq + 1 and event.seq <= last_seq:
+            state = reduce(state, event)
+    if state.seq < last_seq:
+        rows = EventRow.objects.filter(run_id=run_id, seq__gt=state.seq, seq__lte=last_seq)
+        state = fold((to_event(row) for row in rows.order_by("seq").iterator()), state)
     if committed:
         remember(run_id, state)
     return state

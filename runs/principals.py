@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from runs.audiences import EVERYONE
+from runs.audiences import EVERYONE, members_of
+from runs.rights import Rights
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -24,6 +25,8 @@ class Principal:
     user: User | None = None
     key_name: str = ""
     scopes: frozenset[str] | None = None
+    # Who is in an audience, as far as this caller asked.
+    _members: dict[int, frozenset[str]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def for_user(cls, user: Any, surface: str = "browser") -> Principal:
@@ -56,17 +59,34 @@ class Principal:
         if self.key_name and self.user is None:
             tokens.add(f"key:{self.key_name}")
         if self.user is not None:
-            tokens.add(f"user:{self.user.get_username()}")
-            tokens |= {f"group:{name}" for name in self._groups()}
-            tokens |= {f"perm:{name}" for name in self.user.get_all_permissions()}
+            if self.rights is None:
+                return frozenset()
+            tokens.add(f"user:{self.rights.username}")
+            tokens |= {f"group:{name}" for name in self.rights.groups}
+            tokens |= {f"perm:{name}" for name in self.rights.permissions}
         return frozenset(tokens)
 
-    def _groups(self) -> list[str]:
-        assert self.user is not None
-        return list(self.user.groups.values_list("name", flat=True))
+    @cached_property
+    def rights(self) -> Rights | None:
+        """What the person behind this caller may do, as it was when first asked."""
+        return None if self.user is None else Rights.of(self.user.pk)
+
+    def is_in(self, audience: int) -> bool:
+        """Whether the audience with this key names this caller."""
+        if audience not in self._members:
+            self._ask_about(audience)
+        return not self.tokens.isdisjoint(self._members[audience])
+
+    def _ask_about(self, audience: int) -> None:
+        if self.user is None or "rights" in self.__dict__:
+            self._members[audience] = members_of(audience)
+            return
+        # Rights and audience in one reading, for whoever has not asked for either.
+        rights, self._members[audience] = Rights.and_audience(self.user.pk, audience)
+        self.__dict__["rights"] = rights
 
     def has_perm(self, permission: str) -> bool:
-        return self.user is not None and self.user.has_perm(permission)
+        return self.rights is not None and self.rights.has(permission)
 
     def has_scope(self, scope: str) -> bool:
         """A person has every scope; a key has those it was made with."""

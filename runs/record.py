@@ -21,7 +21,8 @@ from runs.fairness import sqlite_writer
 from runs.kernel.decide import Command, StartStep, commands, decide
 from runs.kernel.events import Event, Path
 from runs.kernel.graph import Shape
-from runs.kernel.state import reduce
+from runs.kernel.state import RunState, reduce
+from runs.locking import locked
 from runs.models import Artifact, Attempt, Run, Step
 from runs.models import Event as EventRow
 
@@ -51,7 +52,7 @@ class Turn:
         actor: str,
         surface: str,
         *,
-        outermost: bool,
+        before: RunState,
         first: bool = False,
     ) -> None:
         self.run = run
@@ -65,14 +66,14 @@ class Turn:
         self.shape: Shape | None = (
             None if run.definition_id is None else folding.shape_of(run.definition_id)
         )
-        # What was there before the outermost transaction began is committed.
-        self.before = folding.state_at(run.pk, run.last_seq, committed=outermost)
-        self.state = self.before
+        self.before = self.state = before
         self._woke_at = run.wake_at
         self.events: list[Event] = []
         self.commands: list[Command] = []
         self.sent: list[int] = []
         self.inbox_changed = False
+        # Rows that this turn has read under its lock, for projectors to go on with.
+        self.seen: dict[str, Any] = {}
         # Sent together at the end; a writer that lost takes the whole turn back.
         self.writes = Batch()
 
@@ -206,13 +207,16 @@ def turn(run_id: UUID, *, actor: str = "system", surface: str = "") -> Iterator[
     """Lock the run and open its transaction; raises RunUnknown. No I/O inside, ever."""
     outermost = not connection.in_atomic_block
     with _writer(), transaction.atomic():
-        found = statements.lock(Run, pk=run_id)
+        known = folding.known_of(run_id)
+        found = locked(run_id, known.seq)
         if found is None:
             raise RunUnknown(f"There is no run {run_id}.")
-        run, db_now = found
+        run, db_now, news = found
         # Never earlier than the turn before: the clock may be read before the lock is granted.
         now = max(_moment(db_now), run.changed_at)
-        opened = Turn(run, now, actor, surface, outermost=outermost)
+        # What was there before the outermost transaction began is committed.
+        before = folding.state_at(run_id, run.last_seq, committed=outermost, known=known, news=news)
+        opened = Turn(run, now, actor, surface, before=before)
         yield opened
         opened.close()
 
@@ -223,7 +227,7 @@ def first_turn(run: Run, *, actor: str, surface: str) -> Iterator[Turn]:
     with _writer(), transaction.atomic():
         now = database_now()
         run.created_at = run.changed_at = now
-        opened = Turn(run, now, actor, surface, outermost=False, first=True)
+        opened = Turn(run, now, actor, surface, before=RunState(), first=True)
         yield opened
         opened.close()
         run._state.adding = False

@@ -162,8 +162,13 @@ def lock(model: type[M], **where: Any) -> tuple[M, Any] | None:
         found = cursor.fetchone()
     if found is None:
         return None
+    return made(model, found), found[-1]
+
+
+def made(model: type[M], found: Sequence[Any]) -> M:
+    """The row of which a statement read the columns, in their order."""
     names, convert = _reader(model, connection.vendor)
-    return model.from_db(DEFAULT_DB_ALIAS, names, list(convert(found))), found[-1]
+    return model.from_db(DEFAULT_DB_ALIAS, names, list(convert(found)))
 
 
 @lru_cache
@@ -190,8 +195,7 @@ def rows(model: type[M], **where: Any) -> list[M]:
     with connection.cursor() as cursor:
         cursor.execute(sql, given)
         found = cursor.fetchall()
-    names, convert = _reader(model, connection.vendor)
-    return [model.from_db(DEFAULT_DB_ALIAS, names, list(convert(one))) for one in found]
+    return [made(model, one) for one in found]
 
 
 Convert = Callable[[Sequence[Any]], Iterator[Any]]
@@ -201,7 +205,7 @@ Convert = Callable[[Sequence[Any]], Iterator[Any]]
 def _reader(model: type[models.Model], vendor: str) -> tuple[list[str], Convert]:
     """The names of the columns, and what makes Python values of what the database gives."""
     fields = model._meta.concrete_fields
-    columns = [field.cached_col for field in fields]
+    columns = [field.get_col(model._meta.db_table) for field in fields]
     converters = [
         [
             *connection.ops.get_db_converters(column),

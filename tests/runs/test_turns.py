@@ -3,10 +3,11 @@ from __future__ import annotations
 import threading
 
 import pytest
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, transaction
 
-from runs import folding, record
+from runs import folding, locking, record
 from runs.fairness import FairLock
+from runs.kernel.state import RunState
 from runs.models import Event, Run
 from runs.shapes.approval import approval
 from runs.shapes.dag import pipeline
@@ -184,3 +185,31 @@ def test_writers_are_let_in_in_the_order_they_asked() -> None:
         thread.join(10)
 
     assert order == list(range(5))
+
+
+@pytest.mark.parametrize("number", [1, locking.AT_ONCE, locking.AT_ONCE * 2 + 3])
+def test_a_process_that_knows_an_old_state_catches_up(run: Run, number: int) -> None:
+    with record.turn(run.pk) as first:
+        first.append("note")
+    old = folding.known_of(run.pk)
+    with record.turn(run.pk) as turn:
+        for index in range(number):
+            turn.append("note", ("a", "b"), {"text": f"\0 {index} 😀"}, key=f"k{index}")
+        turn.append("run:cancel-requested")
+    fresh = turn.state
+    for known in (old, RunState()):
+        folding.forget()
+        folding.remember(run.pk, known)
+        with record.turn(run.pk) as after:
+            assert after.before == fresh
+
+
+def test_events_are_read_with_the_lock_as_they_are_read_alone(run: Run) -> None:
+    with record.turn(run.pk, actor="user:1", surface="api") as turn:
+        turn.append("note", ("a", 'b"\0'), {"n": 2**53, "deep": [{"x": None}]}, key="once")
+    with transaction.atomic():
+        found = locking.locked(run.pk, turn.before.seq)
+
+    assert found is not None
+    if connection.vendor == "postgresql":
+        assert found[2] == flows.events(run)[turn.before.seq :]
