@@ -47,6 +47,7 @@ class EmbeddedWorker:
         lost = sweep.lose_all_of(worker.work_as(f"up-{home}"))
         if lost:
             logger.warning("interrupted attempts found at start count=%s", lost)
+        worker.stay()
         worker.beat()
         dispatch.alarm.set(timedelta())
         dispatch.knock.set()
@@ -56,11 +57,13 @@ class EmbeddedWorker:
     def stop(self) -> None:
         """Take nothing new and let the running steps finish."""
         self._stop.set()
+        worker.leave()
         dispatch.knock.set()
         for loop in self._loops:
             if loop.ident is not None:
                 loop.join()
         self._pool.shutdown(wait=True)
+        worker.stay()
 
     def _dispatch(self) -> None:
         while not self._stop.is_set():

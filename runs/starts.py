@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Self
@@ -18,6 +18,7 @@ from runs.drivers import execute as steps
 from runs.drivers.context import Context, Workspace
 from runs.drivers.signal import Signal
 from runs.fields import read_stored
+from runs.kernel.decide import StartStep, commands
 from runs.kernel.errors import LoopError
 from runs.kernel.events import EventKind, joined
 from runs.kernel.events import Path as EventPath
@@ -70,6 +71,20 @@ class Due:
             number=number,
         )
 
+    @classmethod
+    def of(cls, turn: Turn, command: StartStep) -> Self:
+        """What a turn makes due; its attempt gets its key when it is written."""
+        assert turn.run.definition_id is not None
+        return cls(
+            pk=0,
+            run_id=turn.run.pk,
+            workflow=turn.run.workflow,
+            definition=turn.run.definition_id,
+            path=command.path,
+            task=command.task,
+            number=command.number,
+        )
+
     def changed(self) -> str:
         """Why this process's code may not go on with the record (design I13, D20), or nothing."""
         made = registry.published(self.workflow)
@@ -97,6 +112,45 @@ class Start:
         # A step may emit from several threads; each event has a number of its own.
         self._emitted = itertools.count(1)
         self._callbacks: RecordCallbacks | None = None
+        # What this worker has begun in turns that ended this start; one of them was committed.
+        self.following: list[Start] = []
+
+    @classmethod
+    def following_from(cls, turn: Turn) -> Self | None:
+        """A start that this turn makes due, for this worker to go on with; None without one."""
+        if turn.shape is None or turn.state.held:
+            return None
+        for command in commands(turn.shape, turn.before, turn.state):
+            if isinstance(command, StartStep):
+                due = Due.of(turn, command)
+                made = registry.published(due.workflow)
+                if made is None or due.changed():
+                    return None
+                start = cls(due, made)
+                return start if start.is_due(turn.state) else None
+        return None
+
+    def known_as(self, attempt_pk: int) -> Self:
+        """The same start, now that its attempt has a key."""
+        self.due = replace(self.due, pk=attempt_pk)
+        return self
+
+    def find_begun(self) -> bool:
+        """Whether this start is in the record after all, and its attempt's key."""
+        begun = Attempt.objects.filter(
+            run_id=self.due.run_id, fence=self.fence, status=Attempt.Status.RUNNING
+        )
+        found = begun.values_list("pk", flat=True).first()
+        return found is not None and self.known_as(found) is self
+
+    def which(self) -> dict[str, Any]:
+        """What tells the attempt of this start from all others."""
+        return {
+            "run_id": self.due.run_id,
+            "path": statements.path_text(self.path),
+            "task": self.due.task,
+            "number": self.due.number,
+        }
 
     @property
     def is_check(self) -> bool:

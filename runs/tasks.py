@@ -52,8 +52,9 @@ def ready(**_: Any) -> None:
 
 @worker_shutting_down.connect
 def leaving(**_: Any) -> None:
-    """Say no more that it lives."""
+    """Say no more that it lives, and begin no step after those that run."""
     _over.set()
+    worker.leave()
 
 
 def _live() -> None:

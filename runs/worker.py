@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -29,7 +30,10 @@ from runs.steady import let_go, steadily
 logger = logging.getLogger(__name__)
 
 AWAY: Final = (OperationalError, InterfaceError)
+# A worker goes on with one run for so long; then the others that wait get their turn.
+ONWARD_SECONDS: Final = 1.0
 _names = {"role": "worker"}
+_leaving = threading.Event()
 
 
 def worker_name() -> str:
@@ -48,8 +52,21 @@ def beat() -> None:
     heartbeat.beat(worker_name(), "worker")
 
 
-def execute(attempt_pk: int) -> None:
-    """Do this attempt once. A duplicate, late or withdrawn message does nothing (design I3)."""
+def leave() -> None:
+    """Finish what runs and begin nothing after it: the process is to end."""
+    _leaving.set()
+
+
+def stay() -> None:
+    """Take back an earlier `leave`."""
+    _leaving.clear()
+
+
+def execute(attempt_pk: int, *, onward: float = ONWARD_SECONDS) -> None:
+    """Do this attempt once, and for `onward` seconds go on while steps follow on one another.
+
+    A duplicate, late or withdrawn message does nothing (design I3).
+    """
     due = Due.find(attempt_pk)
     if due is None:
         return
@@ -58,14 +75,22 @@ def execute(attempt_pk: int) -> None:
         return
     made = registry.published(due.workflow)
     assert made is not None
-    start = Start(due, made)
-    if not steadily(lambda: claim(start)):
+    first = Start(due, made)
+    if not steadily(lambda: claim(first)):
         return
-    leases.hold(due.pk, Held(due.run_id, start.fence, start.signal))
+    until = time.monotonic() + onward
+    start: Start | None = first
+    while start is not None:
+        start = _do(start, until)
+
+
+def _do(start: Start, until: float) -> Start | None:
+    """Do a start that was claimed; returns the one that this worker has begun in its end."""
+    leases.hold(start.due.pk, Held(start.due.run_id, start.fence, start.signal))
     try:
-        _work(start)
+        return _work(start, until)
     finally:
-        leases.drop(due.pk)
+        leases.drop(start.due.pk)
 
 
 def _hold(due: Due, reason: str) -> None:
@@ -95,21 +120,28 @@ def _claim(start: Start) -> bool:
             # Ours already, when the first try was committed and its answer lost.
             start.withdraw(turn.now)
             return start.has(Attempt.Status.RUNNING)
-        start.take(
-            turn,
-            status=Attempt.Status.RUNNING,
-            fence=start.fence,
-            worker=worker_name(),
-            lease_until=turn.now + lease(),
-            claimed_at=turn.now,
-        )
-        _note_changed_body(start, turn)
-        fields: dict[str, Any] = {"label": start.label, "number": due.number}
-        if start.is_check:
-            fields["task"] = due.task
-        turn.append(EventKind.JOB_START, due.path, fields, key=start.key("start"))
-        start.state = turn.state
+        start.take(turn, **_claimed_by(start, turn))
+        _begin(start, turn)
     return True
+
+
+def _claimed_by(start: Start, turn: Turn) -> dict[str, Any]:
+    return {
+        "status": Attempt.Status.RUNNING,
+        "fence": start.fence,
+        "worker": worker_name(),
+        "lease_until": turn.now + lease(),
+        "claimed_at": turn.now,
+    }
+
+
+def _begin(start: Start, turn: Turn) -> None:
+    _note_changed_body(start, turn)
+    fields: dict[str, Any] = {"label": start.label, "number": start.due.number}
+    if start.is_check:
+        fields["task"] = start.due.task
+    turn.append(EventKind.JOB_START, start.path, fields, key=start.key("start"))
+    start.state = turn.state
 
 
 def _note_changed_body(start: Start, turn: Turn) -> None:
@@ -126,25 +158,23 @@ def _note_changed_body(start: Start, turn: Turn) -> None:
 # --- the work ------------------------------------------------------------------------------------
 
 
-def _work(start: Start) -> None:
+def _work(start: Start, until: float) -> Start | None:
     began = time.monotonic()
     try:
         ctx = start.context()
     except Exception as error:
         logger.exception("step not begun run=%s path=%s", start.due.run_id, start.path)
-        _end(start, _failed(start, f"The step could not begin: {type(error).__name__}."))
-        return
+        return _end(start, _failed(start, f"The step could not begin: {type(error).__name__}."))
     # A long step keeps no connection from others that wait for one.
     let_go()
     if start.is_check:
         found = checks.run_check(start.made.job, start.path, start.due.task, start.state, ctx)
-        _end(start, _check_ended(start, found))
-        return
+        return _end(start, _check_ended(start, found), until)
     ended = steps.run_leaf(start.leaf, ctx)
     before = start.state.shared
     ended, changes = results.checked(ended, start.path, before, ctx.state, clean=ctx.scrubbed)
     duration = round((time.monotonic() - began) * 1000)
-    _end(start, _step_ended(start, ended, {"durationMs": duration, **changes}))
+    return _end(start, _step_ended(start, ended, {"durationMs": duration, **changes}), until)
 
 
 Write = Callable[[Turn], None]
@@ -188,32 +218,61 @@ def _failed(start: Start, text: str) -> Write:
 # --- the end -------------------------------------------------------------------------------------
 
 
-def _end(start: Start, write: Write) -> None:
-    """Apply the result once; one that cannot be recorded is a failure of its step (design I6)."""
+def _end(start: Start, write: Write, until: float = 0.0) -> Start | None:
+    """Apply the result once; one that cannot be recorded is a failure of its step (design I6).
+
+    Until that time (of the monotonic clock) this worker begins a step that follows at once.
+    """
     try:
-        steadily(lambda: _end_once(start, write))
+        return steadily(lambda: _end_once(start, write, until))
     except AWAY:
         raise
     except Exception as error:
         logger.exception("result not recorded run=%s path=%s", start.due.run_id, start.path)
         failed = _failed(start, f"The result could not be recorded: {type(error).__name__}.")
-        steadily(lambda: _end_once(start, failed))
+        return steadily(lambda: _end_once(start, failed, 0.0))
 
 
-def _end_once(start: Start, write: Write) -> None:
+def _end_once(start: Start, write: Write, until: float) -> Start | None:
+    keys: list[int] = []
     try:
         with record.turn(start.due.run_id, surface="worker") as turn:
             start.finish(turn)
             write(turn)
+            if time.monotonic() < until and not _leaving.is_set():
+                following = _go_on(turn, keys)
+                start.following += [following] if following else []
     except Taken:
-        _refused(start)
+        return _over(start)
     except AWAY:
         raise
     except Exception:
         # Where the start is over already, its result cannot fit the record any more.
         if start.has(Attempt.Status.RUNNING):
             raise
-        _refused(start)
+        return _over(start)
+    return start.following[-1].known_as(keys[0]) if keys else None
+
+
+def _over(start: Start) -> Start | None:
+    """The start has ended before; what it began is ours, when only the commit's answer was lost."""
+    _refused(start)
+    return next((one for one in start.following if one.find_begun()), None)
+
+
+def _go_on(turn: Turn, keys: list[int]) -> Start | None:
+    """Begin one of the steps that follow in the turn that makes them due.
+
+    It has its start and its lease in the record before its job begins, like any other (design I1,
+    I5); what is saved is a message, a way through the broker and a turn.
+    """
+    turn.settle()
+    start = Start.following_from(turn)
+    if start is not None:
+        row = {**start.which(), "ready_at": turn.now, "sent_at": turn.now}
+        turn.writes.insert(Attempt, [row | _claimed_by(start, turn)], keys=keys)
+        _begin(start, turn)
+    return start
 
 
 def _refused(start: Start) -> None:

@@ -96,10 +96,10 @@ def test_two_reviewers_who_reject_at_once_lead_to_one_more_build(round_: int) ->
     )
     run = flows.start(job)
 
-    worker.execute(flows.ready(run)[0])
+    worker.execute(flows.ready(run)[0], onward=0)
     reviews = flows.ready(run)
     assert len(reviews) == 2
-    flows.at_once(2, lambda index: worker.execute(reviews[index]))
+    flows.at_once(2, lambda index: worker.execute(reviews[index], onward=0))
     flows.work(run)
 
     assert flows.fresh(run).status == "failed"
@@ -137,7 +137,7 @@ def test_a_process_that_dies_after_a_send_back_costs_neither_the_feedback_nor_th
     while found := flows.ready(run):
         flows.forget()
 
-        worker.execute(found[0])
+        worker.execute(found[0], onward=0)
         flows.forget()
         sweep.sweep()
 
@@ -151,7 +151,7 @@ def test_a_second_attempt_that_was_cut_short_is_asked_about_and_the_first_not_re
     run = flows.start(sent_back(reviews, 1))
 
     for _ in range(2):
-        worker.execute(flows.ready(run)[0])
+        worker.execute(flows.ready(run)[0], onward=0)
     flows.claimed(run)
     die()
 
@@ -178,7 +178,7 @@ def test_a_second_node_that_was_cut_short_is_named_and_repeated_only_when_told(a
     )
     run = flows.start(job)
 
-    worker.execute(flows.ready(run)[0])
+    worker.execute(flows.ready(run)[0], onward=0)
     flows.claimed(run)
     for _ in range(3):
         die()
