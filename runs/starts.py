@@ -127,6 +127,7 @@ class Start:
                 if made is None or due.changed():
                     return None
                 start = cls(due, made)
+                start.state = turn.state
                 return start if start.is_due(turn.state) else None
         return None
 
