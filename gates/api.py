@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -38,6 +39,7 @@ router = Router(tags=["Requests"], by_alias=True)
 RequestKey = Annotated[
     UUID, Path(alias="id", description="The `id` of the question.", example=EXAMPLE_REQUEST)
 ]
+View = Callable[..., HttpResponse]
 _LOST: Final = ["answered", "superseded", "cancelled", "expired"]
 _FIND: Final = ["scope", "not-found"]
 _ACT: Final = [*_FIND, "forbidden"]
@@ -46,6 +48,20 @@ _LOADED: Final = ("run", "audience", "responses")
 
 def _refuses(*codes: str) -> dict[str, Any]:
     return {"x-refusals": list(codes)}
+
+
+def _of_one(
+    method: str, act: str, name: str, summary: str, response: Any, *codes: str
+) -> Callable[[View], View]:
+    """An operation on one question: its address, how it is described, and what it refuses."""
+    return router.api_operation(
+        [method],
+        f"/requests/{{uuid:id}}{act}",
+        operation_id=name,
+        summary=summary,
+        response=response,
+        openapi_extra=_refuses(*codes),
+    )
 
 
 @router.post(
@@ -123,13 +139,7 @@ def _named(who: Principal, wanted: RequestFilter) -> tuple[list[Request], None]:
     return list(rows.order_by("-created_at", "pk")[: wanted.limit]), None
 
 
-@router.get(
-    "/requests/{uuid:id}",
-    operation_id="getRequest",
-    summary="One question",
-    response=RequestShape,
-    openapi_extra=_refuses(*_FIND),
-)
+@_of_one("GET", "", "getRequest", "One question", RequestShape, *_FIND)
 def get_request(request: HttpRequest, key: RequestKey) -> HttpResponse:
     """The question, who holds it, and its answers."""
     row = access.find(caller(request, "read"), key)
@@ -137,25 +147,13 @@ def get_request(request: HttpRequest, key: RequestKey) -> HttpResponse:
     return reply(_wire(row))
 
 
-@router.get(
-    "/requests/{uuid:id}/history",
-    operation_id="getRequestHistory",
-    summary="What happened to a question",
-    response=History,
-    openapi_extra=_refuses(*_FIND),
-)
+@_of_one("GET", "/history", "getRequestHistory", "What happened to a question", History, *_FIND)
 def get_history(request: HttpRequest, key: RequestKey) -> HttpResponse:
     """Every event about it in order, refused attempts to answer included."""
     return reply({"items": wire.history(access.find(caller(request, "read"), key))})
 
 
-@router.post(
-    "/requests/{uuid:id}/claim",
-    operation_id="claimRequest",
-    summary="Take a question",
-    response=Claimed,
-    openapi_extra=_refuses(*_ACT, "claimed", *_LOST),
-)
+@_of_one("POST", "/claim", "claimRequest", "Take a question", Claimed, *_ACT, "claimed", *_LOST)
 def claim_request(
     request: HttpRequest, key: RequestKey, payload: ClaimRequest | None = None
 ) -> HttpResponse:
@@ -166,12 +164,15 @@ def claim_request(
     return reply({"ok": True, "claimToken": claimed.token, "routerId": claimed.request.holder})
 
 
-@router.post(
-    "/requests/{uuid:id}/release",
-    operation_id="releaseRequest",
-    summary="Give a claim back",
-    response=RequestShape,
-    openapi_extra=_refuses(*_ACT, "not-claimed", "not-owner"),
+@_of_one(
+    "POST",
+    "/release",
+    "releaseRequest",
+    "Give a claim back",
+    RequestShape,
+    *_ACT,
+    "not-claimed",
+    "not-owner",
 )
 def release_request(
     request: HttpRequest, key: RequestKey, payload: ReleaseRequest | None = None
@@ -182,14 +183,19 @@ def release_request(
     return reply(_wire(services.release(key, principal=who, token=given.claim_token)))
 
 
-@router.post(
-    "/requests/{uuid:id}/submit",
-    operation_id="submitRequest",
-    summary="Answer a question",
-    response=ReceiptShape,
-    openapi_extra=_refuses(
-        *_ACT, "invalid", "claimed", "not-claimed", "not-owner", "stale", *_LOST
-    ),
+@_of_one(
+    "POST",
+    "/submit",
+    "submitRequest",
+    "Answer a question",
+    ReceiptShape,
+    *_ACT,
+    "invalid",
+    "claimed",
+    "not-claimed",
+    "not-owner",
+    "stale",
+    *_LOST,
 )
 def submit_request(request: HttpRequest, key: RequestKey, payload: SubmitRequest) -> HttpResponse:
     """Record the answer, once.
@@ -209,12 +215,15 @@ def submit_request(request: HttpRequest, key: RequestKey, payload: SubmitRequest
     return reply(wire.receipt(receipt))
 
 
-@router.post(
-    "/requests/{uuid:id}/force-release",
-    operation_id="forceReleaseRequest",
-    summary="Take a claim from its holder",
-    response=RequestShape,
-    openapi_extra=_refuses(*_ACT, "not-claimed", "reason"),
+@_of_one(
+    "POST",
+    "/force-release",
+    "forceReleaseRequest",
+    "Take a claim from its holder",
+    RequestShape,
+    *_ACT,
+    "not-claimed",
+    "reason",
 )
 def force_release(request: HttpRequest, key: RequestKey, payload: WithReason) -> HttpResponse:
     """For operators, with a reason; the old token is dead."""
@@ -222,12 +231,15 @@ def force_release(request: HttpRequest, key: RequestKey, payload: WithReason) ->
     return reply(_wire(services.force_release(key, principal=who, reason=payload.reason)))
 
 
-@router.post(
-    "/requests/{uuid:id}/withdraw",
-    operation_id="withdrawRequest",
-    summary="Take a question back",
-    response=RequestShape,
-    openapi_extra=_refuses(*_ACT, "reason", *_LOST),
+@_of_one(
+    "POST",
+    "/withdraw",
+    "withdrawRequest",
+    "Take a question back",
+    RequestShape,
+    *_ACT,
+    "reason",
+    *_LOST,
 )
 def withdraw(request: HttpRequest, key: RequestKey, payload: WithReason) -> HttpResponse:
     """For operators, with a reason; a step that waited for it fails."""

@@ -4,13 +4,16 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
 from _pytest.terminal import TerminalReporter
 
 from tests.needs import find, need
+
+if TYPE_CHECKING:
+    from tests.gates.calls import Api
 
 SERVICE_OF_MARKER = {
     "browser": "chromium",
@@ -52,12 +55,40 @@ def _uses_database(item: pytest.Item) -> bool:
     return not DATABASE_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
 
 
+@pytest.fixture
+def ada(db: None) -> Api:
+    """Who may answer, as a caller of the API."""
+    from tests import factories
+    from tests.gates.calls import person
+
+    return person(factories.ada())
+
+
+@pytest.fixture
+def ben(db: None) -> Api:
+    """Who may look and nothing else, as a caller of the API."""
+    from tests import factories
+    from tests.gates.calls import person
+
+    return person(factories.ben())
+
+
+@pytest.fixture
+def cyd(db: None) -> Api:
+    """Who has no business here, as a caller of the API."""
+    from tests import factories
+    from tests.gates.calls import person
+
+    return person(factories.cyd())
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _emptied_between_tests() -> Iterator[None]:
     """Let a test database on SQLite be emptied although events cannot be deleted."""
-    from django.db.backends.sqlite3.base import DatabaseOperations
+    from django.db.backends.sqlite3 import base
 
-    flush = DatabaseOperations.execute_sql_flush
+    operations: Any = base.DatabaseWrapper.ops_class
+    flush = operations.execute_sql_flush
 
     def past_the_trigger(self: Any, statements: list[str]) -> None:
         with self.connection.cursor() as cursor:
@@ -70,7 +101,7 @@ def _emptied_between_tests() -> Iterator[None]:
         flush(self, [*around[0], *statements, *around[1]])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DatabaseOperations, "execute_sql_flush", past_the_trigger)
+        patch.setattr(operations, "execute_sql_flush", past_the_trigger)
         yield
 
 

@@ -13,6 +13,20 @@ from runs.principals import Principal
 ALL = ("read", "start", "claim", "answer", "operate")
 
 
+# The question of the test vectors, as a program sends it.
+DEFINITION: dict[str, Any] = {
+    "gateId": "release-approval",
+    "gateVersion": 1,
+    "decisionText": "Approve release abc123?",
+    "responseSchema": {
+        "type": "object",
+        "properties": {"approved": {"type": "boolean"}},
+        "required": ["approved"],
+    },
+    "input": {"revision": "abc123"},
+}
+
+
 class Api:
     """One caller of the API."""
 

@@ -14,21 +14,6 @@ YES = {"approved": True}
 
 
 @pytest.fixture
-def ada() -> Api:
-    return person(factories.ada())
-
-
-@pytest.fixture
-def ben() -> Api:
-    return person(factories.ben())
-
-
-@pytest.fixture
-def cyd() -> Api:
-    return person(factories.cyd())
-
-
-@pytest.fixture
 def gate() -> Request:
     return factories.pending_gate()
 

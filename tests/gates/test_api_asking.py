@@ -13,21 +13,10 @@ from runs.kernel.gate import callback_request_digest, create_callback_gate
 from runs.kernel.jsonable import parse_json
 from runs.models import Run
 from tests import factories
-from tests.gates.calls import Api, code, person, program
+from tests.gates.calls import DEFINITION, Api, code, person, program
 
 pytestmark = pytest.mark.django_db
 
-DEFINITION: dict[str, Any] = {
-    "gateId": "release-approval",
-    "gateVersion": 1,
-    "decisionText": "Approve release abc123?",
-    "responseSchema": {
-        "type": "object",
-        "properties": {"approved": {"type": "boolean"}},
-        "required": ["approved"],
-    },
-    "input": {"revision": "abc123"},
-}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 

@@ -13,19 +13,9 @@ from gates.models import Request
 from runs.kernel.jsonable import JsonValueError
 from runs.models import Run
 from tests import factories
+from tests.gates.calls import DEFINITION
 
 pytestmark = pytest.mark.django_db
-DEFINITION: dict[str, Any] = {
-    "gateId": "release-approval",
-    "gateVersion": 1,
-    "decisionText": "Approve release abc123?",
-    "responseSchema": {
-        "type": "object",
-        "properties": {"approved": {"type": "boolean"}},
-        "required": ["approved"],
-    },
-    "input": {"revision": "abc123"},
-}
 DIGEST = "3a32b8f32a48c2b1ddc28ecec2c3035d4619311acf96364200e8c25efe94cd05"
 
 

@@ -6,6 +6,7 @@ import pytest
 from django.conf import LazySettings
 
 from gates import services
+from gates.access import Forbidden
 from gates.models import Request
 from runs import fn_job
 from runs import services as run_services
@@ -73,7 +74,7 @@ def test_runs_under_way_are_counted_and_ended_ones_are_not(settings: LazySetting
 
     assert run_services.start_run(run.workflow, {}, actor="user:9").pk != run.pk
     flows.work(run)
-    assert run_services.start_run(run.workflow, {}, actor=flows.STARTER)
+    assert run_services.start_run(run.workflow, {}, actor=flows.STARTER).pk != run.pk
 
 
 def test_the_same_start_again_is_the_same_run_and_needs_no_room(settings: LazySettings) -> None:
@@ -112,7 +113,7 @@ def test_a_stream_is_its_first_askers_and_an_operators() -> None:
     """Whoever takes a name first keeps others out, but not those who look after the place."""
     ask(1, stream="taken", by="squatter")
 
-    with pytest.raises(services.access.Forbidden):
+    with pytest.raises(Forbidden):
         ask(2, stream="taken", by="bot")
     operator = factories.key("rescuer", ["read", "start", "operate"])
     row = factories.external_request(stream="taken", gate_id="g2", by=operator)

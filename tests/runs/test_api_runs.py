@@ -13,7 +13,7 @@ from runs import dag, fn_job
 from runs.artifacts import place
 from runs.models import Event, Run, Workflow
 from tests import factories, flows
-from tests.gates.calls import Api, code, person, program
+from tests.gates.calls import Api, code, program
 
 pytestmark = pytest.mark.django_db
 
@@ -23,21 +23,6 @@ PARAMS = {
     "properties": {"version": {"type": "string"}, "dry": {"type": "boolean", "default": False}},
     "required": ["version"],
 }
-
-
-@pytest.fixture
-def ada() -> Api:
-    return person(factories.ada())
-
-
-@pytest.fixture
-def ben() -> Api:
-    return person(factories.ben())
-
-
-@pytest.fixture
-def cyd() -> Api:
-    return person(factories.cyd())
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def test_a_run_that_waits_says_for_what_in_the_list_and_on_its_page() -> None:
 
 
 def test_a_cancelled_run_waits_for_nothing_and_keeps_its_question() -> None:
-    run = run_for_ada(started_by=f"user:{factories.ada().user.pk}")  # type: ignore[union-attr]
+    run = run_for_ada(started_by=f"user:{factories.ada().user.pk}")  # type: ignore[union-attr]  # ada is a person
     client = client_of(factories.ada())
     assert client.post(f"/runs/{run.pk}/cancel/").status_code == 302
 

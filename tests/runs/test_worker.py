@@ -363,7 +363,7 @@ def test_leases_tell_a_step_of_its_cancelled_run() -> None:
     seen: list[bool] = []
 
     def body(ctx: Context) -> str:
-        services.cancel_run(ctx.port.due.run_id, actor="user:1")  # type: ignore[attr-defined]
+        services.cancel_run(ctx.port.due.run_id, actor="user:1")  # type: ignore[attr-defined]  # a worker's port
         seen.append(ctx.signal.is_set())
         return "did it anyway"
 
