@@ -47,6 +47,7 @@ def run(
     engine: Any = None,
     engines: Mapping[str, Any] | None = None,
     memory: Any = None,
+    environment: Any = None,
     source: str | os.PathLike[str] | None = None,
     heartbeat_ms: int = HEARTBEAT_MS,
     on_limit: Literal["auto", "wait", "exit", "fail"] = "auto",
@@ -63,6 +64,9 @@ def run(
     options that cannot be (R192), and RunBusy when another session holds the record (R226);
     after that every failure is an outcome. `on_limit` says whether a step that meets a limit
     waits (`auto`: up to `max_wait_ms`), pauses the run (`exit`) or fails (runs.md R262).
+
+    `environment` is brought up for the run's folder before the job begins and taken down after
+    it, whatever came of it (R198).
 
     `monitor` serves the run's own page on a free port of this machine, until
     `result.monitor.close()`; its address is told by one `monitor` event. `supervise` registers
@@ -89,6 +93,7 @@ def run(
         engine=engine,
         engines=engines,
         memory=memory,
+        environment=environment,
         source=source,
         heartbeat_ms=heartbeat_ms,
         on_limit=on_limit,
@@ -164,6 +169,7 @@ def _session(job: Job, options: Options) -> MemorySession:
         heartbeat_ms=0 if file is None and not options.supervise else options.heartbeat_ms,
         monitor=None if view is None else _page(view, client),
         pricing=options.pricing,
+        environment=options.environment,
     )
     if view is not None:
         view.usage = session.usage

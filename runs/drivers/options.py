@@ -38,6 +38,7 @@ class Options:
     engine: Any = None
     engines: Mapping[str, Any] | None = None
     memory: Any = None
+    environment: Any = None
     source: str | os.PathLike[str] | None = None
     heartbeat_ms: int = HEARTBEAT_MS
     on_limit: str = "auto"

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from runs.drivers import beginning, checks, execute, resume
 from runs.drivers.context import Context, Workspace
+from runs.drivers.environments import Upkeep, brought_up
 from runs.drivers.heartbeat import beating
 from runs.drivers.jsonl import Record, RecordFile
 from runs.drivers.ports import Callbacks, Sink
@@ -63,6 +64,7 @@ class MemorySession:
         heartbeat_ms: int = 0,
         monitor: Any = None,
         pricing: Pricing | None = None,
+        environment: Any = None,
     ) -> None:
         """`start` are more facts of `run:start`; `sinks` hear every event after the record."""
         self.job = job
@@ -85,6 +87,7 @@ class MemorySession:
         self.heartbeat_ms = heartbeat_ms
         self.monitor = monitor
         self.pricing = pricing or Pricing()
+        self.upkeep = Upkeep(environment)
         self.events: list[Event] = []
         self.artifacts: dict[str, bytes] = {}
         self.state = RunState()
@@ -133,6 +136,8 @@ class MemorySession:
                 # What is recorded counts in this workspace only (runs.md R230).
                 self.append(event.kind, event.path, {**event.fields, "workspace": self.where})
             else:
+                if event.kind == EventKind.RUN_END and (error := self.upkeep.down()):
+                    self.append(EventKind.ERROR, (), execute.error_fields(error))
                 self.append(event.kind, event.path, event.fields)
 
     def _ask(self, event: Event) -> None:
@@ -209,11 +214,15 @@ class MemorySession:
         with ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="step") as pool:
             try:
                 with self.wakes.hearing(cancel=self.cancel), beating(self.heartbeat_ms, self._beat):
-                    self._turn(pool, beginning.begin(self))
+                    before = beginning.begin(self)
+                    if brought_up(self, pool):
+                        self._turn(pool, before)
             except BaseException:
                 # Leaving waits for the steps at work: let them know that nobody waits for them.
                 self.cancel.set()
                 raise
+            finally:
+                self.upkeep.down()
         assert self.state.ended is not None
         stats = stats_of(self.events)
         return RunResult(

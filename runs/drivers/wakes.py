@@ -26,6 +26,10 @@ class Wakes:
         """A signal came; safe in its handler."""
         self._queue.put(number)
 
+    def at_end_of(self, future: Future[Any]) -> None:
+        """Wake up when this ends, whatever came of it."""
+        future.add_done_callback(lambda _future: self._queue.put(None))
+
     def when_done(self, future: Future[None]) -> None:
         """Wake up when this step ends."""
         future.add_done_callback(self._queue.put)
