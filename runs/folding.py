@@ -17,7 +17,7 @@ from django.db import connection
 from runs import projection
 from runs.kernel.events import Event
 from runs.kernel.graph import Shape, shape_from_json
-from runs.kernel.jsonable import snapshot
+from runs.kernel.jsonable import digest_hex, snapshot
 from runs.kernel.state import RunState, fold, reduce
 from runs.models import Definition
 from runs.models import Event as EventRow
@@ -116,6 +116,10 @@ def remember(run_id: UUID, state: RunState) -> None:
         _states.put(run_id, state)
 
 
+class DefinitionEdited(ValueError):
+    """The stored shape is not the one its digest was made of: somebody changed it."""
+
+
 def shape_of(definition: Definition | str) -> Shape:
     """The compiled shape of a definition, or of the definition with that digest."""
     digest = definition if isinstance(definition, str) else definition.digest
@@ -124,7 +128,8 @@ def shape_of(definition: Definition | str) -> Shape:
         if isinstance(definition, str):
             definition = Definition.objects.get(pk=definition)
         wire = snapshot(definition.shape)
-        assert isinstance(wire, dict)
+        if not isinstance(wire, dict) or digest_hex(wire) != digest:
+            raise DefinitionEdited(f"The definition {digest[:12]} was changed after it was stored.")
         shape = shape_from_json(wire)
         _shapes.put(digest, shape)
     return shape

@@ -156,6 +156,8 @@ def test_the_deepest_input_is_kept_and_one_deeper_is_not() -> None:
         ({"dueAt": "tomorrow"}, "dueAt"),
         ({"dueAt": "2031-01-01T00:00:00"}, "dueAt"),
         ({"dueAt": 7}, "dueAt"),
+        ({"dueAt": "2031-02-30T00:00:00Z"}, "dueAt"),
+        ({"dueAt": "2031-01-01T00:00:60.000Z"}, "dueAt"),
         ({"expiresAt": "2001-01-01T00:00:00Z"}, "expiresAt"),
         ({"audience": {"users": "ada"}}, "audience"),
         ({"audience": {"planets": ["mars"]}}, "audience"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from datetime import timedelta
 from typing import Any
@@ -10,10 +11,11 @@ import pytest
 from django.db import IntegrityError
 from django.db.models import F
 
-from runs import record, sweep, worker
+from runs import folding, record, sweep, worker
 from runs.drivers.context import Context
 from runs.kernel.outcomes import kickback
-from runs.models import Attempt, Run
+from runs.models import Attempt, Definition, Run
+from runs.shapes.approval import approval
 from runs.shapes.dag import dag, pipeline
 from runs.shapes.steps import fn_job
 from tests import flows
@@ -236,3 +238,38 @@ def test_a_run_that_has_ended_is_not_run_again() -> None:
 
     assert calls == [1]
     assert (flows.fresh(run).status, flows.fresh(run).last_seq) == ("passed", last_seq)
+
+
+@pytest.mark.parametrize("edit", [("Go on?", "Never mind?"), ("guarded", "open")])
+def test_a_stored_definition_that_was_edited_runs_nothing(edit: tuple[str, str]) -> None:
+    calls: list[int] = []
+    job = pipeline(
+        "guarded",
+        [
+            {"name": "ok", "job": approval("ok", "Go on?")},
+            {"name": "send", "job": fn_job("send", lambda ctx: calls.append(1))},
+        ],
+    )
+    run = flows.start(job)
+    row = Definition.objects.get(pk=run.definition_id)
+    text = json.dumps(row.shape)
+    assert edit[0] in text
+    edited = json.loads(text.replace(*edit))
+    Definition.objects.filter(pk=row.pk).update(shape=edited)
+    flows.forget()
+
+    with pytest.raises(folding.DefinitionEdited, match="changed after"):
+        sweep.advance(run.pk)
+
+    assert calls == []
+
+
+def test_a_stored_definition_with_its_keys_in_another_order_is_the_same() -> None:
+    run = flows.start(fn_job("a", str))
+    row = Definition.objects.get(pk=run.definition_id)
+    Definition.objects.filter(pk=row.pk).update(shape=dict(reversed(row.shape.items())))
+    flows.forget()
+
+    flows.work(run)
+
+    assert flows.fresh(run).status == "passed"
