@@ -132,6 +132,7 @@ def actions(who: Principal, run: Run) -> dict[str, Any]:
         "can_cancel": mine and stoppable,
         "can_resume": mine and run.status in (Run.Status.PAUSED, Run.Status.CANCELLED),
         "can_rerun": can_rerun,
+        "can_start_over": can_rerun and bool(run.held_reason),
         "rerun_once": run.reruns.count() if can_rerun else 0,
         "can_retry": mine and run.status == Run.Status.RETRY_PENDING,
         "rerun_url": reverse("runs:run-rerun", args=[run.pk]),

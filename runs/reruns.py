@@ -56,7 +56,7 @@ def rerun(
     facts: dict[str, Any] = {"rerunOf": str(old.pk)}
     if from_step is not None:
         facts |= {"fromStep": from_step, "workspaceOf": str(old.pk)}
-    return services.start_run(
+    made = services.start_run(
         old.workflow,
         old.params,
         actor=actor,
@@ -67,6 +67,11 @@ def rerun(
         facts=facts,
         begin=begin,
     )
+    if not old.is_final:
+        # What was held has a successor; its questions stay in its record (design D5).
+        reason = f"run again as {made.short}"
+        services.cancel_run(old.pk, actor=actor, surface=surface, reason=reason)
+    return made
 
 
 def may_rerun(run: Run) -> bool:

@@ -133,6 +133,39 @@ def test_the_same_click_twice_gives_one_run() -> None:
     assert first.pk == second.pk
 
 
+def held(done: list[str]) -> Run:
+    """A run whose workflow changed its steps while it waited."""
+    run = flows.start(asking(done), name="again")
+    flows.work(run)
+    flows.offer(
+        pipeline(
+            "p",
+            [
+                {"name": "ok", "job": approval("ok", "Ship it?", input={"version": "1"})},
+                {"name": "ship", "job": noted("ship", done)},
+            ],
+        ),
+        name="again",
+    )
+    flows.answer(run, YES)
+    flows.work(run)
+    assert flows.fresh(run).status == "paused"
+    return flows.fresh(run)
+
+
+def test_a_changed_workflow_carries_on_with_the_old_answers_d20() -> None:
+    done: list[str] = []
+    old = held(done)
+    new = again(old)
+    assert (new.status, done) == ("passed", ["build", "ship"])
+    assert flows.fresh(old).status == "cancelled"
+
+
+def test_a_changed_workflow_starts_again_d20() -> None:
+    new = again(held([]), keep_answers=False)
+    assert len(flows.pending(new)) == 1
+
+
 # --- the next try ---------------------------------------------------------------------------------
 
 
