@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from runs.drivers.jsonl import read_record
     from runs.drivers.memory import arun, run
     from runs.drivers.signal import Signal
+    from runs.drivers.supervision.registry import list_runs, read_run, run_progress
     from runs.kernel.conditions import (
         all_of,
         always,
@@ -99,6 +100,7 @@ __all__ = [
     "kickback",
     "last_decision_line",
     "last_gate_brief",
+    "list_runs",
     "loop",
     "min_confidence",
     "never",
@@ -112,11 +114,13 @@ __all__ = [
     "quorum",
     "ratchet",
     "read_record",
+    "read_run",
     "render_plan",
     "render_record",
     "review_context",
     "revision_request",
     "run",
+    "run_progress",
     "sampled",
     "sequence",
     "summarize_record",
@@ -130,6 +134,7 @@ _NAMES_IN = {
     "runs.drivers.jsonl": ("read_record",),
     "runs.drivers.memory": ("arun", "run"),
     "runs.drivers.signal": ("Signal",),
+    "runs.drivers.supervision.registry": ("list_runs", "read_run", "run_progress"),
     "runs.kernel.conditions": (
         "all_of",
         "always",
