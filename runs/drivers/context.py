@@ -7,20 +7,22 @@ import inspect
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from runs.drivers.notes import Notes
 from runs.drivers.ports import Callbacks, StepPort
 from runs.drivers.signal import Signal
 from runs.drivers.tools import Tools, Workspace
 from runs.kernel.conditions import ConditionResult
-from runs.kernel.errors import LoopError
+from runs.kernel.errors import LoopError, as_loop_error
 from runs.kernel.events import EventKind
 from runs.kernel.gate import CallbackRequest
 from runs.kernel.jsonable import JSONValue, frozen_object
 from runs.kernel.outcomes import Outcome
 from runs.kernel.state import is_folded
 from runs.kernel.turns import AgentRequest, AgentResult
+
+T = TypeVar("T")
 
 __all__ = ["Context", "GraphPosition", "Workspace"]
 
@@ -139,6 +141,23 @@ class Context(Tools):
     def in_workspace(self, workspace: Workspace) -> Self:
         """The same context in another working directory."""
         return replace(self, workspace=workspace)
+
+    def in_environment(self, environment: Any, do: Callable[[Self], T]) -> T:
+        """Do it with the environment up for this workspace, and take it down after (E131)."""
+        try:
+            running = self.call(environment.up, self.workspace, self.signal)
+        except Exception as raised:
+            error = as_loop_error(raised, fallback="CONFIG", phase="start")
+            raise error from raised
+        try:
+            self.notes.inject(running.env)
+            return do(replace(self, environment=running))
+        finally:
+            try:
+                self.call(running.down, self.signal)
+            except Exception as raised:  # noqa: BLE001 - it changes nothing that was done (E134)
+                text = f"the environment could not be taken down: {raised}"
+                self.emit(EventKind.ERROR, message=text, code="ENGINE")
 
     def isolated(self, leaf: Any, *, label: str, on_conflict: str, record: Any) -> Any:
         """What a step came to in a worktree of its own (runs.md R68)."""

@@ -81,6 +81,11 @@ class AgentResult:
     effective: Selection | None = None
     stop_reason: str | None = None
 
+    @classmethod
+    def saying(cls, text: str, **more: Any) -> AgentResult:
+        """A result whose only part is this text."""
+        return cls(parts=(Part(text=text, final=True),), **more)
+
 
 class Engine(Protocol):
     """Does turns."""

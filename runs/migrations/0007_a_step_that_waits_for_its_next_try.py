@@ -4,7 +4,6 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
         ("runs", "0006_count_runs_under_way"),
     ]
@@ -13,6 +12,22 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name="step",
             name="status",
-            field=models.CharField(choices=[("idle", "Idle"), ("queued", "Queued"), ("running", "Running"), ("waiting", "Waiting"), ("passed", "Passed"), ("failed", "Failed"), ("skipped", "Skipped"), ("cancelled", "Cancelled"), ("exhausted", "Exhausted"), ("sent_back", "Sent Back"), ("retry_pending", "Retry Pending")], default="idle", max_length=15),
+            field=models.CharField(
+                choices=[
+                    ("idle", "Idle"),
+                    ("queued", "Queued"),
+                    ("running", "Running"),
+                    ("waiting", "Waiting"),
+                    ("passed", "Passed"),
+                    ("failed", "Failed"),
+                    ("skipped", "Skipped"),
+                    ("cancelled", "Cancelled"),
+                    ("exhausted", "Exhausted"),
+                    ("sent_back", "Sent Back"),
+                    ("retry_pending", "Retry Pending"),
+                ],
+                default="idle",
+                max_length=15,
+            ),
         ),
     ]

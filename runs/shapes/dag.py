@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar, cast
 from runs.kernel.conditions import Condition, required_names, to_condition
 from runs.kernel.errors import DeclarationError
 from runs.kernel.graph import GraphShape, LeafShape, Limits, NodeShape, OnConflict, PausePolicy
+from runs.shapes.environed import check_environment, with_environment
 from runs.shapes.job import Graph, Job, to_job
 from runs.shapes.retry import to_policy
 
@@ -62,6 +63,7 @@ def dag(
     stop_on_error: bool = True,
     isolation: Literal["worktree"] | None = None,
     on_conflict: OnConflict = "fail",
+    environment: Any = None,
     max_kickbacks: Limits = None,
     pause_policy: PausePolicy = "continue",
     brief: str | None = None,
@@ -93,6 +95,10 @@ def dag(
         use_case=use_case,
     )
     _check(shape)
+    check_environment(name, environment)
+    for node in shape.nodes:
+        if node.isolate and environment is not None:
+            jobs[node.name] = with_environment(jobs[node.name], environment)
     return Graph(shape, jobs, whens)
 
 

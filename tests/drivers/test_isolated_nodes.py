@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -85,3 +86,86 @@ def test_r128_a_question_needs_no_worktree(repo: Path) -> None:
 
     assert run(flow, cwd=repo).outcome.status == "paused"
     assert is_clean(repo)
+
+
+class Environment:
+    """Counts what is up; `env` names the branch it was brought up for."""
+
+    name = "counted"
+
+    def __init__(self, *, breaks: str = "") -> None:
+        self.breaks = breaks
+        self.told: list[str] = []
+
+    def up(self, workspace: Any, _cancel: Any) -> Any:
+        self.told.append(f"up {workspace.branch}")
+        if self.breaks == "up":
+            raise OSError("no room")
+        env = {"BASE_URL": f"http://{workspace.branch}"}
+        return SimpleNamespace(url=env["BASE_URL"], env=env, down=self.down)
+
+    async def down(self, _cancel: Any) -> None:
+        self.told.append("down")
+        if self.breaks == "down":
+            raise OSError("stuck")
+
+
+def test_r128_each_worktree_has_an_environment_of_its_own(repo: Path) -> None:
+    environment, seen = Environment(), list[Any]()
+
+    def look(ctx: Any) -> None:
+        environment.told.append("work")
+        seen.append((ctx.environment and ctx.environment.url, ctx.variables()))
+
+    job = fn_job("look", look)
+    flow = dag(
+        "g",
+        {"a": Node(job=job, isolate=True), "b": Node(job=job, needs="a")},
+        environment=environment,
+    )
+    assert run(flow, cwd=repo).outcome.passed
+    url = "http://lines/g-a-1"
+    assert seen == [(url, {"BASE_URL": url}), (None, {})]
+    assert environment.told == ["up lines/g-a-1", "work", "down", "work"]
+
+
+@pytest.mark.parametrize("raises", [True, False])
+def test_r128_it_is_taken_down_whatever_happened(repo: Path, raises: bool) -> None:
+    environment = Environment()
+
+    def broken(_ctx: Any) -> Any:
+        if raises:
+            raise ValueError("oh")
+        return {"status": "fail"}
+
+    flow = dag("g", {"a": fn_job("a", broken)}, isolation="worktree", environment=environment)
+    assert run(flow, cwd=repo).outcome.status == "fail"
+    assert environment.told == ["up lines/g-a-1", "down"]
+
+
+def test_r128_one_that_does_not_come_up_fails_the_step(repo: Path) -> None:
+    flow = dag(
+        "g", {"a": writes(new="n")}, isolation="worktree", environment=Environment(breaks="up")
+    )
+    result = run(flow, cwd=repo)
+    (ended,) = (event for event in result.events if event.kind == "job:end")
+
+    assert ended.fields["outcome"]["error"]["code"] == "CONFIG"
+    assert is_clean(repo)
+
+
+def test_e134_one_that_does_not_go_down_is_told_and_changes_nothing(repo: Path) -> None:
+    flow = dag(
+        "g", {"a": writes(new="n")}, isolation="worktree", environment=Environment(breaks="down")
+    )
+    result = run(flow, cwd=repo)
+    (told,) = (event for event in result.events if event.kind == "error")
+
+    assert result.outcome.passed
+    assert "stuck" in told.fields["message"]
+    assert (repo / "new").exists()
+
+
+def test_an_environment_is_something_that_comes_up() -> None:
+    with pytest.raises(DeclarationError, match="up"):
+        dag("g", {"a": writes()}, environment="staging")

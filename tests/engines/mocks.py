@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from runs.kernel.jsonable import JSONValue
-from runs.kernel.turns import AgentRequest, AgentResult, Part, Selection
+from runs.kernel.turns import AgentRequest, AgentResult, Selection
 
 
 class SayingEngine:
@@ -44,8 +44,5 @@ class LaterEngine(SayingEngine):
 def said(text: str) -> AgentResult:
     """A result whose only part is the text."""
     usage: dict[str, JSONValue] = {"kind": "reported", "inputTokens": 10, "outputTokens": 5}
-    return AgentResult(
-        parts=(Part(text=text, final=True),),
-        usage=usage,
-        effective=Selection(adapter="saying", model="say-1"),
-    )
+    effective = Selection(adapter="saying", model="say-1")
+    return AgentResult.saying(text, usage=usage, effective=effective)
