@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
 from runs.replies import DEFAULT_LIMIT, MAX_LIMIT
@@ -274,10 +274,17 @@ class EventFilter(From):
     )
 
 
+def _seen(value: Any) -> Any:
+    """What is no number of an event says nothing: its sender begins where `after` says."""
+    text = str(value)
+    is_number = text.isascii() and text.isdecimal() and len(text) < 19
+    return value if value is None or is_number else None
+
+
 class LastSeen(BaseModel):
     """Where a client that comes back goes on."""
 
-    last_seen: Seq | None = Field(
+    last_seen: Annotated[Seq | None, BeforeValidator(_seen)] = Field(
         default=None,
         alias="Last-Event-ID",
         description="The last event that was seen; browsers send it by themselves.",
