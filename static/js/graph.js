@@ -5,6 +5,12 @@ import { showStep } from "./steps.js";
 const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 160;
 const HEIGHT = 48;
+const TALLEST = 460;
+// So many lines between two scopes are drawn one by one.
+const MOST = 16;
+const TOOLS = 44;
+// Where to look first, when not everything can be seen.
+const URGENT = ["waiting", "paused", "running", "queued", "failed", "exhausted"];
 const SHAPES = {
   waiting: "hand", paused: "pause", running: "dot", retry_pending: "again", passed: "tick",
   failed: "cross", exhausted: "cross", sent_back: "back", queued: "ring", idle: "ring",
@@ -56,14 +62,23 @@ async function place(data) {
   for (const group of data.groups) if (used.has(group.id) && used.has(group.parent)) graph.setParent(group.id, group.parent);
   for (const node of data.nodes) if (used.has(node.group)) graph.setParent(node.id, node.group);
   for (const edge of data.edges.filter((one) => one.kind !== "back")) {
-    for (const from of ends(data, edge.from, "from")) {
-      for (const to of ends(data, edge.to, "to")) {
-        if (from !== to && graph.hasNode(from) && graph.hasNode(to)) graph.setEdge(from, to, {}, `${from} ${to}`);
-      }
+    const [starts, targets] = [ends(data, edge.from, "from"), ends(data, edge.to, "to")];
+    if (starts.length * targets.length <= MOST) {
+      for (const from of starts) for (const to of targets) join(graph, from, to);
+      continue;
     }
+    // From every one to every other would be a wall of lines: they meet in a point.
+    const joint = `joint ${edge.from} ${edge.to}`;
+    graph.setNode(joint, { width: 1, height: 1, joint: true });
+    for (const from of starts) join(graph, from, joint);
+    for (const to of targets) join(graph, joint, to);
   }
   layout(graph);
   return graph;
+}
+
+function join(graph, from, to) {
+  if (from !== to && graph.hasNode(from) && graph.hasNode(to)) graph.setEdge(from, to, {}, `${from} ${to}`);
 }
 
 function smooth(points) {
@@ -88,8 +103,10 @@ function drawEdges(graph) {
     const last = points.at(-1);
     const target = graph.node(edge.w);
     const source = graph.node(edge.v);
-    const line = [{ x: source.x + WIDTH / 2, y: source.y }, ...points.slice(1, -1), { x: target.x - WIDTH / 2 - 7, y: target.y }];
-    layer.append(made("path", { class: "graph-edge", d: smooth(line) }), head(last.x < target.x ? target.x - WIDTH / 2 : last.x, target.y, 0, "needs"));
+    const end = target.joint ? target.x : target.x - WIDTH / 2 - 7;
+    const line = [{ x: source.joint ? source.x : source.x + WIDTH / 2, y: source.y }, ...points.slice(1, -1), { x: end, y: target.y }];
+    layer.append(made("path", { class: "graph-edge", d: smooth(line) }));
+    if (!target.joint) layer.append(head(last.x < target.x ? target.x - WIDTH / 2 : last.x, target.y, 0, "needs"));
   }
   return layer;
 }
@@ -174,17 +191,22 @@ function paint(svg, data) {
 function movable(view, svg, layer, size) {
   let at = { x: 0, y: 0, scale: 1 };
   const apply = () => layer.setAttribute("transform", `translate(${at.x} ${at.y}) scale(${at.scale})`);
-  const fit = (least = 0.2) => {
+  // What does not fit is cut around the step that matters now.
+  const around = (room, whole, focus) => (whole <= room ? (room - whole) / 2 : Math.max(room - whole, Math.min(0, room / 2 - focus)));
+  const fit = (least = 0.1) => {
     const width = svg.clientWidth || 1;
-    const scale = Math.min(1, Math.max(least, width / size.width));
-    const rest = width - size.width * scale;
-    // What does not fit is cut around the step that matters now.
-    at = { x: rest >= 0 ? rest / 2 : Math.max(rest, Math.min(0, width / 2 - size.focus * scale)), y: 0, scale };
-    view.style.setProperty("--graph-height", `${Math.min(460, Math.max(96, size.height * scale + 44))}px`);
+    const scale = Math.min(1, Math.max(least, Math.min(width / size.width, (TALLEST - TOOLS) / size.height)));
+    const height = Math.min(TALLEST, Math.max(96, size.height * scale + TOOLS));
+    at = {
+      x: around(width, size.width * scale, size.focus.x * scale),
+      y: size.height * scale <= height ? 0 : around(height, size.height * scale, size.focus.y * scale),
+      scale,
+    };
+    view.style.setProperty("--graph-height", `${height}px`);
     apply();
   };
   const zoom = (factor, x = svg.clientWidth / 2, y = svg.clientHeight / 2) => {
-    const scale = Math.min(2, Math.max(0.2, at.scale * factor));
+    const scale = Math.min(2, Math.max(0.1, at.scale * factor));
     at = { x: x - ((x - at.x) * scale) / at.scale, y: y - ((y - at.y) * scale) / at.scale, scale };
     apply();
   };
@@ -262,8 +284,9 @@ async function draw(view) {
   view.replaceChildren(svg);
   view.graphData = data;
   paint(svg, data);
-  const now = data.nodes.find((node) => svg.querySelector(`[data-node="${CSS.escape(node.id)}"]`)?.dataset.status === "waiting") ?? data.nodes[0];
-  movable(view, svg, layer, { width, height: Math.max(height, backs.lowest + 8), focus: graph.node(now.id).x });
+  const drawn = [...svg.querySelectorAll("[data-node]")];
+  const now = URGENT.map((status) => drawn.find((node) => node.dataset.status === status)).find(Boolean) ?? drawn[0];
+  movable(view, svg, layer, { width, height: Math.max(height, backs.lowest + 8), focus: graph.node(now.dataset.node) });
 }
 
 each("[data-graph-panel]", (panel) => {
