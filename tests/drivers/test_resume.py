@@ -2,73 +2,27 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from runs.drivers.callbacks import CallbackClient, create_callback_client, direct_router
+from runs.drivers.callbacks import create_callback_client
 from runs.drivers.errors import RecordDamaged
 from runs.drivers.jsonl import read_record
-from runs.drivers.memory import RunResult, run
-from runs.kernel.conditions import passed, predicate
+from runs.drivers.memory import run
+from runs.kernel.conditions import predicate
 from runs.kernel.outcomes import Outcome, kickback
 from runs.kernel.state import fold
 from runs.shapes.approval import approval
 from runs.shapes.dag import Node, dag, pipeline
 from runs.shapes.steps import fn_job
-
-YES = {"approved": True}
-
-
-class Script:
-    """A file that is started again and again: its steps count how often they ran."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path / "run.jsonl"
-        self.ran: Counter[str] = Counter()
-        self.fails: set[str] = set()
-
-    def step(self, name: str) -> Any:
-        def work(_ctx: Any) -> Any:
-            self.ran[name] += 1
-            if name in self.fails:
-                return Outcome(status="fail", summary="not this time")
-            return Outcome(status="pass", summary=f"{name} {self.ran[name]}", data={"name": name})
-
-        return fn_job(name, work)
-
-    def flow(self, *names: str, **nodes: Any) -> Any:
-        made: dict[str, Node] = {}
-        before: str | None = None
-        for name in names:
-            job = approval(name, "Ship it?") if name == "ok" else self.step(name)
-            made[name] = Node(job=job, needs=[before] if before else [])
-            before = name
-        return dag("g", {**made, **nodes})
-
-    def run(self, job: Any, **options: Any) -> RunResult:
-        return run(job, record_to=self.path, resume=True, cwd=self.path.parent, **options)
-
-    def kinds(self, session: int) -> list[str]:
-        told = [json.loads(line) for line in self.path.read_text().splitlines()]
-        return [line["kind"] for line in told if line["session"] == session]
-
-    def anchors(self) -> list[dict[str, Any]]:
-        events = read_record(self.path).events
-        return [dict(event.fields) for event in events if event.kind == "workflow:start"]
+from tests.drivers.scripted import Script, respond
 
 
 @pytest.fixture
 def script(tmp_path: Path) -> Script:
     return Script(tmp_path)
-
-
-def respond(client: CallbackClient, response: Any = YES) -> None:
-    (request,) = client.list_pending()
-    assert direct_router(client, request, "ada", lambda _request: response).ok
 
 
 def test_a_missing_record_is_a_fresh_run(script: Script) -> None:
@@ -278,74 +232,6 @@ def test_send_backs_spent_stay_spent_after_the_run_has_failed(script: Script) ->
     assert script.ran == {"a": 2}
 
 
-def test_a_changed_shape_starts_over_in_the_same_record(script: Script) -> None:
-    script.run(script.flow("a", "b"))
-    script.run(script.flow("a", "b", c=Node(job=script.step("c"), optional=True)))
-    assert script.ran == {"a": 2, "b": 2, "c": 1}
-
-    first, second = script.anchors()
-    assert first["identity"] != second["identity"]
-    assert first["recordId"] != second["recordId"]
-    # Back to the first shape: its steps do not come back to life (R236).
-    script.run(script.flow("a", "b"))
-    assert script.ran == {"a": 3, "b": 3, "c": 1}
-    script.run(script.flow("a", "b"))
-    assert script.ran == {"a": 3, "b": 3, "c": 1}
-    third, fourth = script.anchors()[2:]
-    assert third == fourth
-    assert fold(read_record(script.path).events).ended is not None
-
-
-def test_another_name_starts_over_and_back_again_too(script: Script) -> None:
-    for name in ("g", "h", "g"):
-        script.run(dag(name, {"a": script.step("a")}))
-
-    assert script.ran == {"a": 3}
-
-
-def test_another_workspace_starts_over(script: Script, tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
-    script.run(script.flow("a"))
-    run(script.flow("a"), record_to=script.path, resume=True, cwd=tmp_path / "other")
-    assert script.ran == {"a": 2}
-    script.run(script.flow("a"))
-    assert script.ran == {"a": 3}
-
-
-def test_a_changed_body_or_description_goes_on(script: Script) -> None:
-    script.run(dag("g", {"a": Node(job=script.step("a"), desc="one")}))
-    script.run(dag("g", {"a": Node(job=fn_job("z", lambda _ctx: None), desc="two")}))
-
-    assert script.ran == {"a": 1}
-
-
-def test_a_changed_condition_starts_over(script: Script) -> None:
-    def flow(when: Any) -> Any:
-        return dag(
-            "g", {"a": script.step("a"), "b": Node(job=script.step("b"), needs="a", when=when)}
-        )
-
-    script.run(flow(passed("a")))
-    script.run(flow(None))
-
-    assert script.ran == {"a": 2, "b": 2}
-
-
-def test_an_inner_graph_that_changed_restarts_alone(script: Script) -> None:
-    def flow(*names: str) -> Any:
-        inner = dag("inner", {name: script.step(name) for name in names})
-        return dag("g", {"first": script.step("first"), "in": Node(job=inner, needs="first")})
-
-    script.fails = {"y"}
-    script.run(flow("x", "y"))
-    script.fails = set()
-    script.run(flow("x", "y", "z"))
-    assert script.ran == {"first": 1, "x": 2, "y": 2, "z": 1}
-    # It has finished now, so a change inside it no longer matters (R237).
-    script.run(flow("x"))
-    assert script.ran == {"first": 1, "x": 2, "y": 2, "z": 1}
-
-
 def test_an_inner_graph_goes_on_where_it_was(script: Script) -> None:
     def flow() -> Any:
         inner = dag("inner", {"x": script.step("x"), "y": Node(job=script.step("y"), needs="x")})
@@ -384,39 +270,6 @@ def test_a_question_that_the_new_shape_asks_too_is_asked_by_it(script: Script) -
     job = script.flow("ok", c=Node(job=script.step("c"), optional=True))
     # Answered, it is not put again whatever becomes of the shape (design D7).
     assert script.run(job, callbacks=client).outcome.status == "pass"
-
-
-IDENTITY: list[tuple[dict[str, Any], dict[str, Any]]] = [
-    ({"when": passed("a")}, {}),
-    ({"optional": True}, {}),
-    ({"isolate": True}, {}),
-    ({}, {"concurrency": 2}),
-    ({}, {"max_kickbacks": 1}),
-    ({}, {"name": "other"}),
-]
-
-
-@pytest.mark.parametrize(("node", "graph"), IDENTITY)
-def test_what_belongs_to_the_identity_starts_over(
-    script: Script, node: dict[str, Any], graph: dict[str, Any]
-) -> None:
-    def flow(node: dict[str, Any], graph: dict[str, Any]) -> Any:
-        nodes = {"a": script.step("a"), "b": Node(job=lambda _ctx: None, needs="a", **node)}
-        return dag(nodes=nodes, **{"name": "g", **graph})
-
-    script.run(flow({}, {}))
-    script.run(flow(node, graph))
-    assert script.ran == {"a": 2}
-    assert len({anchor["identity"] for anchor in script.anchors()}) == 2
-
-
-@pytest.mark.parametrize(
-    "node", [{"desc": "x"}, {"gate": "x"}, {"retry_safe": True}, {"timeout_ms": 60_000}]
-)
-def test_what_does_not_belong_to_it_goes_on(script: Script, node: dict[str, Any]) -> None:
-    for more in ({}, node):
-        script.run(dag("g", {"a": Node(job=script.step("a"), **more)}))
-    assert script.ran == {"a": 1}
 
 
 def test_a_record_that_does_not_add_up_is_refused_and_left_alone(script: Script) -> None:

@@ -14,7 +14,7 @@ from runs.kernel.state import fold
 from runs.shapes.approval import approval
 from runs.shapes.dag import Node, dag
 from runs.shapes.loop import loop
-from tests.drivers.test_resume import Script, respond
+from tests.drivers.scripted import Script, respond
 
 
 @pytest.fixture
