@@ -154,7 +154,8 @@ class Context(Tools):
             return do(replace(self, environment=running))
         finally:
             try:
-                self.call(running.down, self.signal)
+                # Its own cancel: what a cancelled step had is taken down all the same.
+                self.call(running.down, Signal())
             except Exception as raised:  # noqa: BLE001 - it changes nothing that was done (E134)
                 text = f"the environment could not be taken down: {raised}"
                 self.emit(EventKind.ERROR, message=text, code="ENGINE")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from runs.drivers.memory import run
+from runs.drivers.signal import Signal
 from runs.kernel.errors import DeclarationError
 from runs.shapes.approval import approval
 from runs.shapes.dag import Node, dag, pipeline
@@ -104,8 +105,8 @@ class Environment:
         env = {"BASE_URL": f"http://{workspace.branch}"}
         return SimpleNamespace(url=env["BASE_URL"], env=env, down=self.down)
 
-    async def down(self, _cancel: Any) -> None:
-        self.told.append("down")
+    async def down(self, cancel: Any) -> None:
+        self.told.append("too late" if cancel.is_set() else "down")
         if self.breaks == "down":
             raise OSError("stuck")
 
@@ -141,6 +142,19 @@ def test_r128_it_is_taken_down_whatever_happened(repo: Path, raises: bool) -> No
     flow = dag("g", {"a": fn_job("a", broken)}, isolation="worktree", environment=environment)
     assert run(flow, cwd=repo).outcome.status == "fail"
     assert environment.told == ["up lines/g-a-1", "down"]
+
+
+def test_r128_a_cancelled_step_is_tidied_up_too(repo: Path) -> None:
+    environment, signal = Environment(), Signal()
+    flow = dag(
+        "g",
+        {"a": fn_job("a", lambda _ctx: signal.set())},
+        isolation="worktree",
+        environment=environment,
+    )
+    assert run(flow, cwd=repo, signal=signal).outcome.status == "aborted"
+    assert environment.told == ["up lines/g-a-1", "down"]
+    assert is_clean(repo)
 
 
 def test_r128_one_that_does_not_come_up_fails_the_step(repo: Path) -> None:

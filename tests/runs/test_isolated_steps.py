@@ -22,7 +22,8 @@ from runs.shapes.env import with_env
 from runs.shapes.isolating import isolated
 from runs.shapes.proving import prove
 from runs.shapes.steps import command_job, fn_job
-from tests import flows
+from tests import factories, flows
+from tests.pages import client_of, page_of
 from tests.repos import branches, make_repo, subjects
 
 pytestmark = pytest.mark.django_db
@@ -73,7 +74,7 @@ def test_r239_an_interrupted_one_is_asked_about_before_there_is_a_new_fork(
 ) -> None:
     run = flows.start(change(how))
     where = folder(run, home)
-    worker.execute(flows.ready(run)[0])
+    worker.execute(flows.ready(run)[0], onward=0)
     flows.claimed(run)
     name = "apart-change" if how == "node" else "isolated"
     left = open_fork(where, name, lambda: False)
@@ -105,8 +106,8 @@ def test_i2_a_worker_that_lost_its_step_lands_nothing(home: Path) -> None:
         return changes(ctx)
 
     run = flows.start(change("node", stalls))
-    worker.execute(flows.ready(run)[0])
-    worker.execute(flows.ready(run)[0])
+    worker.execute(flows.ready(run)[0], onward=0)
+    worker.execute(flows.ready(run)[0], onward=0)
 
     assert subjects(folder(run, home)) == ["first"]
     assert branches(folder(run, home)) == ["main"]
@@ -126,6 +127,26 @@ def test_r67_the_bytes_of_a_proof_are_kept_with_the_run() -> None:
         assert kept.read() == b"<p>green</p>"
     (row,) = run.artifacts.all()
     assert (row.name, row.media_type) == ("page.html", "text/html")
+
+
+def test_the_page_of_a_run_shows_the_file_of_an_isolated_proof() -> None:
+    def page(ctx: Context) -> Any:
+        (ctx.workspace.dir / "page.html").write_text("<p>green</p>")
+        return {"kind": "html", "path": "page.html"}
+
+    job = pipeline(
+        "proven",
+        [
+            {"name": "clone", "job": fn_job("clone", clones)},
+            {"name": "prove", "job": isolated(prove("page", page)), "isolate": True},
+        ],
+    )
+    run = flows.ran(job)
+    client = client_of(factories.ada())
+    shown = page_of(client.get(run.get_absolute_url()))
+
+    assert flows.fresh(run).status == "passed"
+    assert "page.html" in shown.by_id("run-artifacts").text
 
 
 def test_r74_r227_a_worker_sets_variables_and_records_none() -> None:

@@ -12,8 +12,10 @@ from runs.drivers.memory import run
 from runs.engines.baseline import compare
 from runs.kernel.conditions import ConditionResult
 from runs.kernel.errors import DeclarationError, LoopError
+from runs.shapes.isolating import isolated
 from runs.shapes.ratchet import ratchet
 from runs.shapes.steps import fn_job, gate_job
+from tests.repos import make_repo
 
 SHOW = [sys.executable, "-c", "print(open('now').read())"]
 
@@ -95,6 +97,14 @@ def test_r94_baselines_are_kept_by_workspace_command_and_metric(
     assert measured(other, kept, 9).reason.endswith("the first")
     assert measured(place, kept, '{"lines": 9, "n": 9}', metric="n").reason.endswith("the first")
     assert len(list(kept.glob("*.json"))) == 3
+
+
+def test_r94_a_worktree_has_the_baseline_of_its_workspace(tmp_path: Path, kept: Path) -> None:
+    repo = make_repo(tmp_path / "repo", now='{"lines": 5}')
+    gate = gate_job("gate", ratchet(SHOW[0], SHOW[1:], metric="lines", baseline_dir=kept))
+
+    assert run(gate, cwd=repo).outcome.summary == "lines is 5, the first"
+    assert run(isolated(gate), cwd=repo).outcome.summary == "lines is 5, 5 so far"
 
 
 def test_r94_without_a_place_of_its_own_it_is_kept_at_home(
