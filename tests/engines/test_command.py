@@ -43,27 +43,27 @@ def soon(claim: Callable[[], bool]) -> bool:
 
 
 class TestParse:
-    def test_a_string_is_split_on_white_space(self) -> None:
+    def test_r60_a_string_is_split_on_white_space(self) -> None:
         assert parse_command("  pytest   -q\ttests ") == ("pytest", "-q", "tests")
 
-    def test_a_list_keeps_every_argument_as_it_is(self) -> None:
+    def test_r60_a_list_keeps_every_argument_as_it_is(self) -> None:
         assert parse_command(["echo", "a b", "$X"]) == ("echo", "a b", "$X")
 
     @pytest.mark.parametrize("mark", list("\"'|&;<>$`()"))
-    def test_a_string_that_wants_a_shell_is_refused(self, mark: str) -> None:
+    def test_r61_a_string_that_wants_a_shell_is_refused(self, mark: str) -> None:
         with pytest.raises(LoopError, match="cannot be run") as refused:
             parse_command(f"echo a{mark}b")
         assert refused.value.code == "VALIDATION"
 
     @pytest.mark.parametrize("command", ["", "  ", [], ["", "x"], ["a", 1], ["a\0b"]])
-    def test_no_executable_or_a_wrong_argument_is_refused(self, command: list[str]) -> None:
+    def test_r61_no_executable_or_a_wrong_argument_is_refused(self, command: list[str]) -> None:
         with pytest.raises(LoopError) as refused:
             parse_command(command)
         assert refused.value.code == "VALIDATION"
 
 
 class TestRun:
-    def test_exit_0_is_met(self) -> None:
+    def test_r53_exit_0_is_met(self) -> None:
         result = python("print('hello')")
 
         assert (result.exit_code, result.stdout, result.stderr) == (0, "hello\n", "")
@@ -71,7 +71,7 @@ class TestRun:
         assert reason(result).endswith("exited 0.")
         assert evidence(result) is None
 
-    def test_another_exit_is_not_met_and_its_output_is_evidence(self) -> None:
+    def test_r58_another_exit_is_not_met_and_its_output_is_evidence(self) -> None:
         result = python("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)")
 
         assert not met(result)
@@ -79,15 +79,15 @@ class TestRun:
         assert result.to_json()["exitCode"] == 3
         assert "timedOut" not in result.to_json()
 
-    def test_no_shell_reads_the_arguments(self) -> None:
+    def test_r54_no_shell_reads_the_arguments(self) -> None:
         code = "import sys; print(sys.argv[1])"
         spec = CommandSpec(argv=(sys.executable, "-c", code, "$HOME; `id`"))
         assert run_command(spec).stdout == "$HOME; `id`\n"
 
-    def test_stdin_is_closed(self) -> None:
+    def test_r54_stdin_is_closed(self) -> None:
         assert python("import sys; print(repr(sys.stdin.read()))").stdout == "''\n"
 
-    def test_the_command_runs_where_it_is_told_to(self, tmp_path: Path) -> None:
+    def test_r54_the_command_runs_where_it_is_told_to(self, tmp_path: Path) -> None:
         result = python("import os; print(os.getcwd())", cwd=tmp_path)
         assert result.stdout.strip() == str(tmp_path.resolve())
 
@@ -102,7 +102,7 @@ class TestRun:
         assert result.stdout == "new None\n"
         assert os.environ["KEPT"] == "old"
 
-    def test_a_missing_executable_is_not_met(self) -> None:
+    def test_r53_a_missing_executable_is_not_met(self) -> None:
         result = run_command(CommandSpec(argv=("no-such-executable-here",)))
 
         assert not met(result)
@@ -121,7 +121,7 @@ class TestRun:
 
 
 class TestLimits:
-    def test_past_its_limit_it_is_stopped_and_not_met(self) -> None:
+    def test_r56_past_its_limit_it_is_stopped_and_not_met(self) -> None:
         started = time.monotonic()
         result = python("import time; time.sleep(60)", timeout_ms=80)
 
@@ -131,7 +131,7 @@ class TestLimits:
         assert "ran past its limit of 80 ms" in reason(result)
         assert result.to_json()["timedOut"] is True
 
-    def test_an_exit_0_after_the_limit_is_still_not_met(self) -> None:
+    def test_r56_an_exit_0_after_the_limit_is_still_not_met(self) -> None:
         code = (
             "import signal, sys, time\n"
             "signal.signal(signal.SIGTERM, lambda *a: sys.exit(0))\n"
@@ -142,7 +142,7 @@ class TestLimits:
         assert (result.exit_code, result.timed_out) == (0, True)
         assert not met(result)
 
-    def test_a_process_that_will_not_stop_is_killed_after_the_grace(self) -> None:
+    def test_r55_a_process_that_will_not_stop_is_killed_after_the_grace(self) -> None:
         code = (
             "import signal, time\n"
             "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -154,7 +154,7 @@ class TestLimits:
         assert result.stdout == "deaf\n"
         assert result.signal == signal.SIGKILL
 
-    def test_a_cancel_stops_the_whole_group(self, tmp_path: Path) -> None:
+    def test_r257_a_cancel_stops_the_whole_group(self, tmp_path: Path) -> None:
         mark = tmp_path / "pid"
         code = (
             "import subprocess, sys, time\n"
@@ -215,7 +215,7 @@ class TestLimits:
         assert (len(result.stdout), len(result.stderr)) == (1_002_000, 1_002_000)
         assert not result.truncated
 
-    def test_output_past_the_cap_is_drained_and_its_ends_are_kept(self) -> None:
+    def test_r55_output_past_the_cap_is_drained_and_its_ends_are_kept(self) -> None:
         code = "print('first'); print(('x' * 99 + '\\n') * 20_000 + 'last')"
         result = python(code, output_cap=4_000)
 
@@ -235,7 +235,7 @@ class TestLimits:
 
 
 class TestScrubbed:
-    def test_an_injected_value_never_shows(self) -> None:
+    def test_r227_an_injected_value_never_shows(self) -> None:
         code = "import os, sys; print('x' + os.environ['CHANNEL'] + 'y'); sys.exit(1)"
         result = python(code, env={"CHANNEL": "purple-rain"})
 
@@ -243,7 +243,7 @@ class TestScrubbed:
         assert "purple" not in str(evidence(result))
         assert "purple" not in reason(result, capture=True)
 
-    def test_a_value_that_is_secret_by_its_variable_never_shows(
+    def test_r227_a_value_that_is_secret_by_its_variable_never_shows(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("DEPLOY_TOKEN", "correct-horse")
@@ -251,7 +251,7 @@ class TestScrubbed:
 
         assert "correct" not in str(evidence(result))
 
-    def test_the_whole_stream_is_scrubbed_before_the_cut(self) -> None:
+    def test_r59_the_whole_stream_is_scrubbed_before_the_cut(self) -> None:
         secret = "sk-" + "a1" * 40
         result = python(f"print('{secret}' + 'b ' * 1_999); raise SystemExit(1)")
         kept = str(evidence(result))
@@ -260,7 +260,7 @@ class TestScrubbed:
         assert "characters cut]" in kept
         assert len(kept) < 4_200
 
-    def test_a_captured_reason_ends_with_the_last_3000_characters(self) -> None:
+    def test_r59_a_captured_reason_ends_with_the_last_3000_characters(self) -> None:
         result = python("print('ear' + 'ly'); print('z' * 2_996 + 'late')")
         text = reason(result, capture=True)
 
@@ -268,7 +268,7 @@ class TestScrubbed:
         assert text.split("\n", 1)[1].startswith("[")
         assert text.endswith("late")
 
-    def test_a_secret_in_the_arguments_never_shows(self) -> None:
+    def test_r227_a_secret_in_the_arguments_never_shows(self) -> None:
         result = run_command(CommandSpec(argv=("no-such-executable", "--token=abc")))
 
         assert "abc" not in reason(result)

@@ -28,21 +28,21 @@ def kinds(result: RunResult) -> list[str]:
 @pytest.mark.parametrize(
     ("value", "summary"), [(None, "work"), ("done in one line", "done in one line"), ("", "")]
 )
-def test_nothing_or_a_line_is_a_pass(value: Any, summary: str) -> None:
+def test_r32_nothing_or_a_line_is_a_pass(value: Any, summary: str) -> None:
     assert outcome(lambda _ctx: value) == Outcome(status="pass", summary=summary)
 
 
 @pytest.mark.parametrize(
     "value", [Outcome(status="exhausted", data=[1]), {"status": "exhausted", "data": [1]}]
 )
-def test_an_outcome_is_taken_as_it_is(value: Any) -> None:
+def test_r32_an_outcome_is_taken_as_it_is(value: Any) -> None:
     assert outcome(lambda _ctx: value) == Outcome(status="exhausted", data=[1])
 
 
 @pytest.mark.parametrize(
     "value", [0, 3.5, True, [], {}, {"status": "done"}, {"status": "fail", "revision": 3}, object]
 )
-def test_any_other_return_is_a_fail_that_names_label_and_value(value: Any) -> None:
+def test_r33_any_other_return_is_a_fail_that_names_label_and_value(value: Any) -> None:
     failed = outcome(lambda _ctx: value)
 
     assert failed.status == "fail"
@@ -61,7 +61,7 @@ def test_an_outcome_that_is_no_json_is_a_fail_that_says_where() -> None:
     assert "/data/when" in str(failed.summary)
 
 
-def test_a_raise_is_a_fail_with_the_exceptions_text() -> None:
+def test_r34_a_raise_is_a_fail_with_the_exceptions_text() -> None:
     def fn(_ctx: Any) -> None:
         raise RuntimeError("no token=abc here")
 
@@ -79,7 +79,7 @@ def test_a_raise_is_a_fail_with_the_exceptions_text() -> None:
 
 
 @pytest.mark.parametrize("raised", [SystemExit(3), KeyError("k"), LoopError("QUOTA", "spent")])
-def test_whatever_a_step_raises_the_run_returns(raised: BaseException) -> None:
+def test_r34_whatever_a_step_raises_the_run_returns(raised: BaseException) -> None:
     def fn(_ctx: Any) -> None:
         raise raised
 
@@ -89,14 +89,14 @@ def test_whatever_a_step_raises_the_run_returns(raised: BaseException) -> None:
     assert (failed.status, failed.error["code"]) == ("fail", code)
 
 
-def test_a_function_may_be_async() -> None:
+def test_r35_a_function_may_be_async() -> None:
     async def fn(ctx: Any) -> str:
         return f"at {ctx.path}"
 
     assert outcome(fn).summary == "at ()"
 
 
-def test_events_carry_the_label_at_the_steps_path() -> None:
+def test_r31_events_carry_the_label_at_the_steps_path() -> None:
     result = run(fn_job("work", lambda _ctx: None))
     start, end = (event for event in result.events if str(event.kind).startswith("job:"))
 
@@ -117,13 +117,13 @@ def test_a_step_needs_a_label_and_a_function(make: Any) -> None:
         make()
 
 
-def test_define_job_returns_what_it_is_given() -> None:
+def test_r81_define_job_returns_what_it_is_given() -> None:
     job = fn_job("x", print)
 
     assert define_job(job) is job
 
 
-def test_a_met_gate_passes_with_reason_and_confidence() -> None:
+def test_r63_a_met_gate_passes_with_reason_and_confidence() -> None:
     met = ConditionResult(met=True, reason="all good", confidence=0.75)
     result = run(gate_job("gate", lambda _ctx, _last: met))
 
@@ -131,7 +131,7 @@ def test_a_met_gate_passes_with_reason_and_confidence() -> None:
     assert kinds(result)[1:-1] == ["job:start", "condition:result", "job:end"]
 
 
-def test_an_unmet_gate_fails_with_the_output_as_data() -> None:
+def test_r63_an_unmet_gate_fails_with_the_output_as_data() -> None:
     unmet = {"met": False, "reason": "red", "output": "3 failed"}
 
     assert run(gate_job("gate", lambda _c, _l: unmet)).outcome == Outcome(
@@ -140,7 +140,7 @@ def test_an_unmet_gate_fails_with_the_output_as_data() -> None:
 
 
 @pytest.mark.parametrize("output", ["3 failed", None])
-def test_an_unmet_gate_with_a_target_sends_back(output: str | None) -> None:
+def test_r64_an_unmet_gate_with_a_target_sends_back(output: str | None) -> None:
     unmet = ConditionResult(met=False, reason="red", output=output)
     made = run(gate_job("gate", lambda _c, _l: unmet, target="build")).outcome
 
@@ -157,7 +157,7 @@ def test_an_async_check_is_awaited() -> None:
     assert run(gate_job("gate", [always, check])).outcome.status == "fail"
 
 
-def test_a_command_that_exits_zero_passes() -> None:
+def test_r62_a_command_that_exits_zero_passes() -> None:
     made = run(command_job("ok", [PYTHON, "-c", "print('hi')"])).outcome
 
     assert made.status == "pass"
@@ -167,7 +167,7 @@ def test_a_command_that_exits_zero_passes() -> None:
     assert "hi" in str(made.summary)
 
 
-def test_a_command_that_does_not_exit_zero_fails_with_its_output() -> None:
+def test_r62_a_command_that_does_not_exit_zero_fails_with_its_output() -> None:
     script = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
     made = run(command_job("bad", [PYTHON, "-c", script], target="build")).outcome
 
@@ -182,14 +182,14 @@ def test_a_command_that_does_not_exit_zero_fails_with_its_output() -> None:
         assert part in finding.evidence
 
 
-def test_without_a_target_a_command_fails_plainly() -> None:
+def test_r62_without_a_target_a_command_fails_plainly() -> None:
     made = run(command_job("bad", [PYTHON, "-c", "raise SystemExit(1)"], capture=False)).outcome
 
     assert made.status == "fail"
     assert made.revision is None
 
 
-def test_a_command_that_cannot_start_fails_and_never_raises() -> None:
+def test_r53_a_command_that_cannot_start_fails_and_never_raises() -> None:
     made = run(command_job("gone", "no-such-program-here")).outcome
 
     assert made.status == "fail"
@@ -198,7 +198,7 @@ def test_a_command_that_cannot_start_fails_and_never_raises() -> None:
     assert made.command["exitCode"] is None
 
 
-def test_a_command_runs_in_the_workspace_with_its_own_variables(tmp_path: Path) -> None:
+def test_r54_a_command_runs_in_the_workspace_with_its_own_variables(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     script = "import os; print(os.getcwd(), os.environ['GREETING'])"
     made = run(
@@ -209,7 +209,7 @@ def test_a_command_runs_in_the_workspace_with_its_own_variables(tmp_path: Path) 
     assert str(tmp_path / "sub") in str(made.summary)
 
 
-def test_a_command_past_its_limit_fails_and_names_both() -> None:
+def test_r56_a_command_past_its_limit_fails_and_names_both() -> None:
     script = [PYTHON, "-c", "import time; time.sleep(60)"]
     made = run(command_job("slow", script, timeout_ms=200)).outcome
 
@@ -225,20 +225,20 @@ def test_a_time_limit_is_a_count(timeout_ms: Any) -> None:
         command_succeeds("true", timeout_ms=timeout_ms)
 
 
-def test_a_command_that_needs_a_shell_is_refused_when_declared() -> None:
+def test_r61_a_command_that_needs_a_shell_is_refused_when_declared() -> None:
     with pytest.raises(LoopError) as caught:
         command_job("x", "make | tee log")
 
     assert caught.value.code == "VALIDATION"
 
 
-def test_the_shape_shows_a_command_without_its_secrets() -> None:
+def test_r227_the_shape_shows_a_command_without_its_secrets() -> None:
     job = command_job("x", ["curl", "--header", "Authorization: Bearer abcdef"])
 
     assert "abcdef" not in str(job.shape.to_json())
 
 
-def test_the_shape_shows_no_value_of_the_commands_own_variables() -> None:
+def test_r227_the_shape_shows_no_value_of_the_commands_own_variables() -> None:
     argv = ["curl", "-H", "zebra-crossing-77", "--mode", "dev"]
     job = command_job("x", argv, env={"PASS_ON": "zebra-crossing-77", "MODE": "dev"})
 
