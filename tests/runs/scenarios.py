@@ -11,6 +11,7 @@ from runs.kernel.conditions import failed, passed
 from runs.kernel.outcomes import kickback
 from runs.shapes.approval import approval
 from runs.shapes.dag import dag, pipeline
+from runs.shapes.loop import loop
 from runs.shapes.steps import fn_job, gate_job
 from tests.runs import loop_scenarios as loops
 
@@ -228,17 +229,17 @@ SCENARIOS: dict[str, Scenario] = {
     "two questions, one no": Scenario(two_questions, "fail", (YES, NO)),
     "question from a function": Scenario(computed_question, "pass", (YES,)),
     "question deep inside": Scenario(asks_deep_inside, "pass", (YES,)),
-    "loop": Scenario(lambda: loops.loop("l", loops.writes(), until=loops.from_round(3)), "pass"),
+    "loop": Scenario(lambda: loop("l", loops.writes(), until=loops.from_round(3)), "pass"),
     "loop of graphs with a panel": Scenario(loops.reviewed_graph, "pass"),
     "loop whose names are all the same": Scenario(loops.same_names, "pass"),
     "loops and graphs in each other": Scenario(loops.nested, "pass"),
     "loop that is sent back": Scenario(loops.sent_back_loop, "pass"),
     "loop with every option": Scenario(loops.full, "pass"),
-    "loop whose body raises": Scenario(lambda: loops.loop("l", loops.raises_at_first), "pass"),
+    "loop whose body raises": Scenario(lambda: loop("l", loops.raises_at_first), "pass"),
     "loop whose check raises": Scenario(loops.broken_check, "fail"),
     "loop that stalls": Scenario(loops.stalls, "exhausted"),
     "loop that runs out": Scenario(
-        lambda: loops.loop("l", loops.writes(), review=loops.reviews(9), max=2), "fail"
+        lambda: loop("l", loops.writes(), review=loops.reviews(9), max=2), "fail"
     ),
     "loop a person reviews": Scenario(loops.person_reviews, "pass", (NO, YES)),
     "loop a person refuses to the end": Scenario(loops.person_reviews, "fail", (NO, NO, NO)),
