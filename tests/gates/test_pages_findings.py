@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from gates import services
 from gates.models import Request
-from runs import dag, fn_job
+from runs import approval, dag, fn_job
 from runs.models import Step
 from tests import factories
 from tests.pages import client_of, page_of
@@ -22,7 +24,7 @@ def asked_after(findings: list[dict[str, str]]) -> Request:
             "build": fn_job("build", str),
             "review": {"job": fn_job("review", str), "needs": ["build"]},
             "other": fn_job("other", str),
-            "approve": factories.release_job().jobs["approve"],
+            "approve": approval("approve", "Ship it?", audience=factories.FOR_ADA),
         },
     )
     row = factories.pending_gate(factories.make_run(job))
@@ -36,7 +38,7 @@ def asked_after(findings: list[dict[str, str]]) -> Request:
     return row
 
 
-def answer(row: Request, verdict: str, **more: str) -> object:
+def answer(row: Request, verdict: str, **more: str) -> Any:
     sent = {"f-approved": verdict, "digest": row.digest, **more}
     return client_of(factories.ada()).post(f"/gates/{row.pk}/answer/", sent)
 
@@ -59,7 +61,7 @@ def test_a_yes_without_the_tick_is_refused_and_keeps_the_note() -> None:
 
     refused = answer(row, "true", **{"f-note": "Fine by me"})
 
-    assert refused.status_code == 422  # type: ignore[attr-defined]  # an answer of the client
+    assert refused.status_code == 422
     page = page_of(refused)
     assert "seen the open findings" in page.one(role="alert").text
     assert page.one("textarea", name="f-note").text == "Fine by me"

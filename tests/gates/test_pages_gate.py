@@ -23,7 +23,7 @@ def act(client: Client, name: str, row: Request, *, hx: bool = True, **given: An
     return client.post(reverse(f"gates:{name}", args=[row.pk]), given, headers=headers)
 
 
-def yes(note: str) -> dict[str, str]:
+def yes(note: str) -> dict[str, Any]:
     return {"f-approved": "true", "f-note": note}
 
 
@@ -129,7 +129,7 @@ def test_an_answer_without_a_verdict_is_refused_and_asks_again() -> None:
     client = client_of(factories.ada())
     act(client, "claim", row)
 
-    response = act(client, "answer", row, digest=row.digest, **{"f-note": "Kept"})
+    response = act(client, "answer", row, digest=row.digest, **{**yes("Kept"), "f-approved": ""})
 
     assert response.status_code == 422
     page = page_of(response)
