@@ -25,7 +25,7 @@ from runs import (
 )
 from runs.actors import actor_label
 from runs.kernel.events import Event, EventKind, Path
-from runs.models import Run
+from runs.models import Run, Step
 from runs.plaintext import visible
 from runs.principals import Principal
 
@@ -87,6 +87,10 @@ def _facts(run: Run, waiting: int) -> dict[str, Any]:
         "is_stream": run.kind == Run.Kind.EXTERNAL,
         "status_word": word,
         "started_by": visible(actor_label(run.started_by)),
+        "again_of_url": None
+        if run.rerun_of_id is None
+        else reverse("runs:run", args=[run.rerun_of_id]),
+        "again_of": "" if run.rerun_of_id is None else run.rerun_of_id.hex[:8],
         "created_at": run.created_at,
         "started_at": run.started_at,
         "ended_at": run.ended_at,
@@ -123,6 +127,16 @@ def _why_stopped(run: Run, waiting: int, *, failed: bool) -> str:
     return "It goes on when somebody resumes it." if not waiting else "It waits for answers first."
 
 
+def _failed_at(run: Run) -> str:
+    """The step of the outermost graph that a failed run can begin at when it runs again."""
+    if run.status not in (Run.Status.FAILED, Run.Status.EXHAUSTED):
+        return ""
+    over = (Step.Status.FAILED, Step.Status.EXHAUSTED)
+    failed = run.steps.filter(depth=0, status__in=over).order_by("position").first()
+    is_node = failed is not None and len(failed.path) == 2
+    return failed.name if failed is not None and is_node else ""
+
+
 def actions(who: Principal, run: Run) -> dict[str, Any]:
     """Which buttons this caller has on the run."""
     mine = access.may_operate(who, run) and run.kind == Run.Kind.WORKFLOW
@@ -133,6 +147,7 @@ def actions(who: Principal, run: Run) -> dict[str, Any]:
         "can_resume": mine and run.status in (Run.Status.PAUSED, Run.Status.CANCELLED),
         "can_rerun": can_rerun,
         "can_start_over": can_rerun and bool(run.held_reason),
+        "rerun_from": visible(_failed_at(run)) if can_rerun else "",
         "rerun_once": run.reruns.count() if can_rerun else 0,
         "can_retry": mine and run.status == Run.Status.RETRY_PENDING,
         "rerun_url": reverse("runs:run-rerun", args=[run.pk]),
