@@ -30,6 +30,9 @@ def begin(session: MemorySession) -> RunState:
     for wire in session.client.history()[known : session.read]:
         # What came between the sessions is folded already.
         session.only_tell(wire["kind"], {key: wire[key] for key in wire if key != "kind"})
+    # This session has the record to itself, so nobody is at these claims any longer.
+    for request_id, token in resume.left_claims(session.shape, session.state):
+        session.client.release(request_id, token)
     for request_id, over in resume.dropped_questions(_opening(session)):
         session.client.supersede(request_id, over)
     session.read_client()

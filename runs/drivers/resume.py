@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from runs.drivers.errors import RecordDamaged
 from runs.drivers.jsonl import Record
+from runs.drivers.monitor.answers import ROUTER
 from runs.drivers.opening import Opening, StartsOver, Wire, starts
 from runs.kernel import asking
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind, Path
-from runs.kernel.graph import GraphShape, LeafShape, graph_identity
+from runs.kernel.graph import GraphShape, LeafShape, LoopShape, Shape, graph_identity
 from runs.kernel.jsonable import json_equal
 from runs.kernel.slots import RunState, Slot, put_slot
 from runs.kernel.state import fold
@@ -128,6 +129,26 @@ def dropped_questions(opening: Opening) -> list[tuple[str, str]]:
             name = path[len(over[0].slot)]
             found.append((slot.request_id, f"the start of {name} over again"))
     return found
+
+
+def left_claims(shape: Shape, state: RunState) -> list[tuple[str, str]]:
+    """Claims of what answered inside the process that is gone, and the tokens that free them."""
+    gone = {ROUTER, *(f"{label}:answer" for label in _labels(shape))}
+    return [
+        (request_id, held.claim_token)
+        for request_id, held in state.callbacks.requests.items()
+        if held.router_id in gone and held.claim_token is not None
+    ]
+
+
+def _labels(shape: Shape) -> set[str]:
+    match shape:
+        case LeafShape():
+            return {shape.label}
+        case GraphShape():
+            return {label for node in shape.nodes for label in _labels(node.job)}
+        case LoopShape():
+            return _labels(shape.body) | (_labels(shape.review) if shape.review else set())
 
 
 def asked_anew(opening: Opening) -> list[Event]:

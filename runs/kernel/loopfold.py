@@ -22,6 +22,7 @@ from runs.kernel.slots import (
     put_scope,
     put_slot,
     put_wait,
+    taken_back,
     wake,
 )
 
@@ -78,7 +79,7 @@ def reopened(state: RunState) -> RunState:
         if waits and left:
             state = put_loop(state, path, replace(loop, ended=None))
         else:
-            state = put_loop(state, path, replace(loop, anew=True))
+            state = taken_back(put_loop(state, path, replace(loop, anew=True)), path)
             state = put_wait(state, path, None)
     return state
 

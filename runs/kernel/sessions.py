@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from runs.kernel import loopfold, scopes, spending
 from runs.kernel.scopes import NodeStatus
-from runs.kernel.slots import RunState, Slot, fresh_slot, put_scope, put_slot
+from runs.kernel.slots import RunState, Slot, fresh_slot, put_scope, put_slot, taken_back
 
 
 def reopened(state: RunState, session: int) -> RunState:
@@ -33,6 +33,7 @@ def reopened(state: RunState, session: int) -> RunState:
                 status: NodeStatus = "paused" if node.status == "paused" else "active"
                 nodes[name] = replace(node, status=status, outcome=None)
             else:
+                state = taken_back(state, inner)
                 nodes[name] = replace(node, status="idle", outcome=None, met=None)
         state = put_scope(state, path, scopes.with_nodes(scope, nodes, ended=None))
     state = loopfold.reopened(state)

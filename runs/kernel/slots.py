@@ -108,6 +108,13 @@ def fresh_slot(state: RunState, path: Path, *, tries: int = 0) -> RunState:
     return put(state, JOB, path, Slot(number=number, tries=tries))
 
 
+def taken_back(state: RunState, path: Path) -> RunState:
+    """A start that is due at a path and that nobody shall make."""
+    slot = state.slots.get(path)
+    due = slot is not None and slot.status == "queued"
+    return put_slot(state, path, status="ended") if due else state
+
+
 def put_scope(state: RunState, path: Path, scope: Scope) -> RunState:
     """Set the scope of a graph."""
     return replace(state, scopes={**state.scopes, path: scope})

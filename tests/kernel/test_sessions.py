@@ -63,3 +63,13 @@ def test_a_step_whose_work_is_recorded_is_done_though_its_node_was_not() -> None
 
     assert run.phases("a") == ["start", "pass"]
     assert [path for _, path in run.state.queued if path] == [("g", "b")]
+
+
+def test_a_step_that_is_due_and_had_not_begun_is_started_once() -> None:
+    run = Puppet(graph(node("a"), node("b", "a")))
+    run.append(EventKind.RUN_START, (), session=2)
+    assert [path for _, path in run.state.queued if path] == []
+    run.settle()
+
+    assert [path for _, path in run.state.queued if path] == [("g", "a")]
+    assert run.phases("a") == ["start", "start"]
