@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TypeVar
 
 from runs.drivers.context import Context
 from runs.kernel.conditions import ConditionResult
 from runs.kernel.errors import LoopError
-from runs.kernel.jsonable import canonical_json
 from runs.kernel.outcomes import Outcome
 from runs.kernel.redact import redact
 from runs.shapes.job import Asking
@@ -37,8 +35,5 @@ def error(ctx: Context, given: Error) -> Error:
 
 def question(ctx: Context, given: Asking) -> Asking:
     """The question as it was put: it cannot be changed, so one that holds a secret is refused."""
-    text = canonical_json(given.request.to_wire())
-    if any(json.dumps(value, ensure_ascii=False)[1:-1] in text for value in ctx.notes.secrets()):
-        why = f"the question {given.request.gate_id!r} holds the value of a secret variable."
-        raise LoopError("VALIDATION", why, phase="body")
+    ctx.notes.refuse_secrets("the question", given.request.to_wire())
     return given

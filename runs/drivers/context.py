@@ -7,9 +7,9 @@ import inspect
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
-from runs.drivers.notes import Notes
+from runs.drivers.notes import GuardedCallbacks, Notes
 from runs.drivers.ports import Callbacks, StepPort
 from runs.drivers.signal import Signal
 from runs.drivers.tools import Tools, Workspace
@@ -80,7 +80,8 @@ class Context(Tools):
 
     @property
     def callbacks(self) -> Callbacks:
-        return self.port.callbacks
+        """The run's questions; what a step asks and answers holds no secret (runs.md R227)."""
+        return cast("Callbacks", GuardedCallbacks(self.port.callbacks, self.notes))
 
     def emit(self, kind: str, **fields: JSONValue) -> None:
         """Record an event at this job's path; the kinds that move a run are not a job's to emit."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Mapping
+from typing import Any
 
+from runs.drivers.ports import Callbacks
 from runs.engines.scrub import Scrubber, looks_secret, secret_values
+from runs.kernel.errors import LoopError
 from runs.kernel.gate import CallbackRequest
+from runs.kernel.jsonable import canonical_json
 
 
 class Notes:
@@ -40,3 +45,40 @@ class Notes:
             named = [values for name, values in self._injected.items() if looks_secret(name)]
         found = {value for values in named for value in values}
         return secret_values({}, {value: value for value in found})
+
+    def refuse_secrets(self, what: str, value: object) -> None:
+        """Raise VALIDATION for JSON that is kept exactly as given and holds a secret (R227)."""
+        secrets = self.secrets()
+        if not secrets:
+            return
+        text = canonical_json(value)
+        if any(json.dumps(secret, ensure_ascii=False)[1:-1] in text for secret in secrets):
+            why = f"{what} holds the value of a secret variable."
+            raise LoopError("VALIDATION", why, phase="body")
+
+
+class GuardedCallbacks:
+    """The run's questions as a step may use them: no secret is asked, and none answered."""
+
+    def __init__(self, client: Callbacks, notes: Notes) -> None:
+        self._client = client
+        self._notes = notes
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def post(self, request: CallbackRequest) -> None:
+        """Ask, unless the question holds a secret."""
+        self._notes.refuse_secrets("the question", request_wire(request))
+        self._client.post(request)
+
+    def submit(self, *given: Any, **named: Any) -> Any:
+        """Answer, unless the answer holds a secret."""
+        response = named.get("response", given[4] if len(given) > 4 else None)
+        self._notes.refuse_secrets("the answer", response)
+        return self._client.submit(*given, **named)
+
+
+def request_wire(request: CallbackRequest | Mapping[str, Any]) -> Mapping[str, Any]:
+    """The wire form of a request, which may be given in that form."""
+    return request if isinstance(request, Mapping) else request.to_wire()

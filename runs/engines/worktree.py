@@ -160,7 +160,7 @@ def open_fork(workspace: Path, name: str, cancelled: Ask) -> Fork:
     shared = common_dir(parent)
     with locked(_lock(shared), cancelled):
         base = parent.line("rev-parse", "HEAD")
-        branch, place = _add(parent, _beside(shared), slug(name), base)
+        branch, place = _add(parent, _folder(shared), slug(name), base)
     # What git tells a step to do with its own worktree stops when the run is cancelled.
     inside = place / workspace.resolve().relative_to(root.resolve())
     inside.mkdir(parents=True, exist_ok=True)
@@ -187,10 +187,16 @@ def _add(parent: Git, folder: Path, name: str, base: str) -> tuple[str, Path]:
     raise GitFailed(f"all names lines/{name}-<n> are taken")
 
 
-def _beside(shared: Path) -> Path:
+def _folder(shared: Path) -> Path:
     """The folder of the worktrees: beside the repository, so that no tool takes it for a part."""
     repository = shared.parent if shared.name == ".git" else shared
-    return repository.with_name(f"{repository.name}.obversa-worktrees")
+    beside = repository.with_name(f"{repository.name}.obversa-worktrees")
+    try:
+        beside.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        # Nothing may be written there; inside the repository's own folder it is out of sight too.
+        return shared / "obversa" / "worktrees"
+    return beside
 
 
 def _lock(shared: Path) -> Path:

@@ -116,6 +116,22 @@ def test_a_question_that_holds_a_secret_is_not_put() -> None:
     assert "callback-requested" not in record(result)
 
 
+@pytest.mark.parametrize("where", ["question", "answer"])
+def test_neither_is_one_that_is_answered_at_once(where: str) -> None:
+    def about(ctx: Any) -> Any:
+        return {"said": say(ctx) if where == "question" else "no secret"}
+
+    note = VALUE if where == "answer" else "fine"
+    job = approval(
+        "ok", "Ship?", input=about, answer=lambda _request: {"approved": True, "note": note}
+    )
+    result = run(with_env(job, {"DEPLOY_TOKEN": VALUE}))
+
+    assert result.outcome.error is not None
+    assert result.outcome.error["code"] == "VALIDATION"
+    assert VALUE not in record(result)
+
+
 def test_a_question_may_name_what_is_no_secret() -> None:
     job = with_env(
         approval("ok", "Ship?", input=lambda _ctx: "to production"), {"TARGET": "production"}

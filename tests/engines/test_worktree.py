@@ -183,3 +183,16 @@ def test_who_may_not_land_any_more_does_not(repo: Path) -> None:
     with pytest.raises(NotWaited, match="another worker"):
         fork.land("land", never, never)
     assert subjects(repo) == ["first"]
+
+
+def test_where_nothing_may_be_written_beside_it_the_worktree_lies_inside(repo: Path) -> None:
+    repo.with_name("repo.obversa-worktrees").write_text("in the way")
+    fork = open_fork(repo, "step", never)
+    (fork.dir / "new").write_text("n")
+    fork.commit_remains("new")
+
+    assert fork.dir.is_relative_to(repo / ".git")
+    assert fork.land("land", never, always)
+    assert not fork.close(keep_branch=False).troubles
+    assert (repo / "new").exists()
+    assert git(repo, "status", "--porcelain") == ""
