@@ -111,8 +111,7 @@ def again_of(run: Run, whole: rounds.Rounds | None) -> dict[str, Any]:
     last = queries.last_of_kind(run, round_lines.RETRY) if waits else None
     return {
         "rounds_text": "" if whole is None else whole.text,
-        "again_why": "" if whole is None or run.is_final else whole.why,
-        "again_findings": [] if whole is None or run.is_final else whole.findings,
+        "again": None if run.is_final else whole,
         "retry_text": "" if last is None else visible(round_lines.told(last) or ""),
         "wakes_at": run.wake_at if waits else None,
     }

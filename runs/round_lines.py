@@ -11,9 +11,7 @@ from runs.plaintext import first_line
 
 Facts = Mapping[str, Any]
 MAX_LINE: Final = 200
-RETRY: Final = "run.retry-pending"
-LIMIT_WAIT: Final = "limit:wait"
-LIMIT_PAUSE: Final = "limit:pause"
+RETRY: Final = EventKind.RETRY_PENDING
 
 WORDS: Final[Mapping[str, str]] = {
     EventKind.LOOP_START: "loop started",
@@ -29,8 +27,9 @@ WORDS: Final[Mapping[str, str]] = {
     EventKind.ENGINE_TEXT: "said",
     EventKind.ENGINE_THINKING: "thought",
     RETRY: "tries again",
-    LIMIT_WAIT: "limit reached",
-    LIMIT_PAUSE: "limit reached",
+    EventKind.RETRY_NOW: "tried at once",
+    EventKind.LIMIT_WAIT: "limit reached",
+    EventKind.LIMIT_PAUSE: "limit reached",
 }
 QUIET: Final = frozenset(
     {
@@ -51,8 +50,8 @@ GROUPS: Final[Mapping[str, str]] = {
     EventKind.ENGINE_TEXT: "output",
     EventKind.ENGINE_THINKING: "output",
     RETRY: "errors",
-    LIMIT_WAIT: "errors",
-    LIMIT_PAUSE: "errors",
+    EventKind.LIMIT_WAIT: "errors",
+    EventKind.LIMIT_PAUSE: "errors",
 }
 
 
@@ -158,6 +157,6 @@ _TOLD: Final[Mapping[str, Callable[[Facts], str]]] = {
     EventKind.ENGINE_TEXT: lambda facts: first_line(str(facts.get("delta") or ""), MAX_LINE),
     EventKind.ENGINE_THINKING: lambda facts: first_line(str(facts.get("delta") or ""), MAX_LINE),
     RETRY: _retry,
-    LIMIT_WAIT: _limit,
-    LIMIT_PAUSE: _limit,
+    EventKind.LIMIT_WAIT: _limit,
+    EventKind.LIMIT_PAUSE: _limit,
 }

@@ -14,25 +14,44 @@ from runs.kernel.events import Path
 from runs.kernel.graph import LoopShape, Shape
 from runs.kernel.loops import LoopState
 from runs.kernel.outcomes import Outcome
-from runs.kernel.places import shape_at
+from runs.kernel.places import shape_at, trail
+from runs.kernel.slots import Slot
 from runs.kernel.state import RunState
-from runs.models import Run
+from runs.models import Run, Step
 from runs.plaintext import first_line, visible
 from runs.projection import moment
 
 MAX_FINDINGS: Final = 20
+SLEEPING: Final = "sleeping"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rounds:
-    """`text` is "round 3 of 10", `why` what the round before lacked; strangers' texts are safe."""
+    """`text` is "round 3 of 10", `why` what the round before lacked; strangers' texts are safe.
+
+    A step that failed and is tried again has `failed`, "attempt 1 of 5 failed", in place of a why
+    for its round.
+    """
 
     number: int
     text: str
     short: str
     why: str = ""
     findings: list[str] = field(default_factory=list)
+    failed: str = ""
     resumes_at: datetime | None = None
+
+    @property
+    def head(self) -> str:
+        """What stands before the reason."""
+        if self.failed:
+            return self.failed
+        return f"{self.text}, because" if self.why else self.text
+
+    @property
+    def next_words(self) -> str:
+        """What begins at `resumes_at`."""
+        return "The next attempt begins" if self.failed else "The next round begins"
 
 
 def rounds_of_run(run: Run) -> Mapping[Path, Rounds]:
@@ -42,7 +61,8 @@ def rounds_of_run(run: Run) -> Mapping[Path, Rounds]:
     shape = folding.shape_of(run.definition_id)
     is_loop = isinstance(shape, LoopShape)
     # Reading a long record anew costs the page's time; most runs have no second round.
-    if not is_loop and not run.steps.filter(Q(attempt__gt=1) | Q(kind="loop")).exists():
+    goes_round = Q(attempt__gt=1) | Q(kind="loop") | Q(status=Step.Status.RETRY_PENDING)
+    if not is_loop and not run.steps.filter(goes_round).exists():
         return {}
     return rounds_of(folding.state_at(run.pk, run.last_seq), shape)
 
@@ -61,8 +81,35 @@ def rounds_of(state: RunState, shape: Shape) -> dict[Path, Rounds]:
         if loop.iteration and not loop.anew:
             declared = shape_at(shape, path[:-1], state.loops)
             most = declared.max if isinstance(declared, LoopShape) else None
-            found[path[:-1]] = _loop(loop, most, state.waits.get(path))
+            sleeps = path in state.slots and state.slots[path].status == SLEEPING
+            found[path[:-1]] = _loop(loop, most, None if sleeps else state.waits.get(path))
+    for path, until in state.waits.items():
+        slot = state.slots.get(path)
+        if slot is not None and slot.status == SLEEPING:
+            found[path] = _tried(found.get(path), slot, _most_tries(shape, path, state), until)
     return found
+
+
+def _tried(known: Rounds | None, slot: Slot, most: int | None, until: int) -> Rounds:
+    """A failure that may pass; a limit that is waited out counts no attempt."""
+    outcome = slot.outcome
+    error = {} if outcome is None or outcome.error is None else outcome.error
+    said = error.get("message") or (outcome.summary if outcome is not None else "")
+    bound = "" if most is None else f" of {most}"
+    return Rounds(
+        number=1 if known is None else known.number,
+        text="" if known is None else known.text,
+        short="" if known is None else known.short,
+        why=first_line(str(said or error.get("code") or "")),
+        failed=f"attempt {slot.tries}{bound} failed" if slot.tries else "limit reached",
+        resumes_at=moment(until),
+    )
+
+
+def _most_tries(shape: Shape, path: Path, state: RunState) -> int | None:
+    way = trail(shape, path, state.loops)
+    node = way[-1].node if way else None
+    return None if node is None or node.retry is None else node.retry.max_attempts
 
 
 def _again(attempt: int, review: Outcome | None) -> Rounds:

@@ -21,6 +21,14 @@ from runs.rounds import Rounds
 _WAITING: Final = "waiting for a person: "
 SUMMARY: Final = 400
 OPEN_SHOWN: Final = 20
+_GOING: Final = frozenset(
+    {
+        Step.Status.RUNNING,
+        Step.Status.QUEUED,
+        Step.Status.SENT_BACK,
+        Step.Status.RETRY_PENDING,
+    }
+)
 # Kinds of steps that hold others; what they would say is said by the steps in them.
 SCOPES: Final = ("graph", "loop")
 
@@ -67,9 +75,7 @@ class StepView:
     sent_back_to: str = ""
     sent_back_name: str = ""
     sent_back_note: str = ""
-    again_why: str = ""
-    again_findings: Sequence[str] = ()
-    resumes_at: datetime | None = None
+    again: Rounds | None = None
     artifacts: list[FileView] = field(default_factory=list)
 
 
@@ -121,9 +127,8 @@ def _tell_rounds(view: StepView, rounds: Rounds | None) -> None:
     if rounds is None:
         return
     view.rounds, view.rounds_text = rounds.short, rounds.text
-    view.again_why, view.again_findings = rounds.why, rounds.findings
-    view.resumes_at = rounds.resumes_at
-    goes = view.status in (Step.Status.RUNNING, Step.Status.QUEUED, Step.Status.SENT_BACK)
+    view.again = rounds
+    goes = view.status in _GOING
     view.open = view.open or (goes and bool(rounds.why or rounds.resumes_at))
 
 

@@ -8,7 +8,9 @@ import pytest
 
 from runs import (
     Finding,
+    LoopError,
     Outcome,
+    approval,
     dag,
     event_lines,
     fn_job,
@@ -19,7 +21,6 @@ from runs import (
     rounds,
     run_graph,
     step_views,
-    worker,
 )
 from runs.kernel.events import Event
 from runs.models import Run
@@ -66,8 +67,8 @@ def test_a_loop_says_its_round_why_it_goes_on_and_when() -> None:
     page = page_of_run(run)
     assert "waits for its time" in page.by_id("run-status").text
     (again,) = page.all(class_="again")
-    assert again.text.startswith("Round 1 of 4")
-    assert "because: Two things are missing block: No test for <b>zero</b>." in again.text
+    assert again.text.startswith("Round 1 of 4, because")
+    assert "Two things are missing block: No test for <b>zero</b>." in again.text
     assert [one.get("data-time") for one in page.all("time") if one.get("data-time") == "in"] == [
         "in",
         "in",
@@ -116,7 +117,7 @@ def test_a_step_that_was_sent_back_says_why_it_runs_again() -> None:
     job = dag(
         "g",
         {
-            "write": fn_job("write", str),
+            "write": approval("write", "Is it written?", per_attempt=True),
             "check": {
                 "job": fn_job("check", lambda ctx: revision_request("write", "Too long")),
                 "needs": ["write"],
@@ -125,14 +126,34 @@ def test_a_step_that_was_sent_back_says_why_it_runs_again() -> None:
         },
         max_kickbacks=2,
     )
-    run = flows.start(job)
-    for _ in range(2):
-        worker.execute(flows.ready(run)[0])
+    run = flows.ran(job)
+    flows.answer(run, {"approved": True})
+    flows.work(run)
     run = flows.fresh(run)
 
     found = rounds.rounds_of_run(run)[("g", "write")]
     assert (found.text, found.why) == ("round 2", "check: Too long")
     assert "check: Too long" in page_of_run(run).by_id("run-steps").children[0].text
+
+
+def test_a_step_that_is_tried_again_says_which_attempt_failed_and_when_the_next_begins() -> None:
+    def overloaded(ctx: Any) -> str:
+        raise LoopError("RATE_LIMIT", "The model is overloaded.", retryable=True)
+
+    retry = {"max_attempts": 5, "base_delay_ms": 60_000, "max_delay_ms": 60_000}
+    ask = {"job": fn_job("ask", overloaded), "retry": retry, "retry_safe": True}
+    run = flows.ran(dag("g", {"ask": ask, "use": {"job": fn_job("use", str), "needs": ["ask"]}}))
+
+    found = rounds.rounds_of_run(run)[("g", "ask")]
+    assert (found.head, found.why) == ("attempt 1 of 5 failed", "The model is overloaded.")
+    assert found.resumes_at == run.wake_at is not None
+    page = page_of_run(run)
+    step = page.by_id("run-steps").children[0]
+    assert step.get("data-status") == "retry_pending"
+    assert "Attempt 1 of 5 failed" in step.text
+    assert "The next attempt begins" in step.text
+    assert "attempt 1 of 5 failed: The model is overloaded." in page.by_id("run-status").text
+    assert "goes on by itself" in page.by_id("run-status").text
 
 
 def test_a_new_round_brings_all_rows_of_the_loop() -> None:
