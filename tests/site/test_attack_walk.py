@@ -103,6 +103,7 @@ def world() -> World:
         {
             "gates": gate.pk,
             "requests": gate.pk,
+            "questions": gate.digest,
             "runs": run.pk,
             "steps": step.position,
             "artifacts": digest,
