@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from runs.drivers.callbacks import CallbackClient, create_callback_client
@@ -193,3 +194,23 @@ def test_typed_text_stays_while_other_questions_come_and_go(browser: Browser) ->
     result = run(job, callbacks=client, monitor=True, on_event=note)
     result.monitor.close()
     assert [one.gate_id for one in client.list_pending()] == ["ok", "more"]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing(shown: Shown, theme: Any) -> None:
+    shown.ask(BASE, {"url": "https://example.org/x"})
+    shown.page.emulate_media(color_scheme=theme)
+    expect(shown.page.locator("article")).to_have_count(2)
+
+    found = Axe().run(shown.page).response["violations"]
+    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+
+
+def test_the_keyboard_alone_answers(shown: Shown) -> None:
+    shown.page.get_by_label("Note").focus()
+    shown.page.keyboard.type("fine")
+    shown.page.keyboard.press("Tab")
+    shown.page.keyboard.press("Enter")
+
+    expect(shown.page.locator("#no-questions")).to_be_visible()
+    assert shown.response() == {"approved": True, "note": "fine"}
