@@ -13,6 +13,8 @@ from django.db.models import F
 
 from runs import folding, record, sweep, worker
 from runs.drivers.context import Context
+from runs.drivers.memory import run as run_here
+from runs.kernel.conditions import failed, passed
 from runs.kernel.outcomes import kickback
 from runs.models import Attempt, Definition, Run
 from runs.shapes.approval import approval
@@ -273,3 +275,30 @@ def test_a_stored_definition_with_its_keys_in_another_order_is_the_same() -> Non
     flows.work(run)
 
     assert flows.fresh(run).status == "passed"
+
+
+@pytest.mark.parametrize("where", ["script", "service"])
+@pytest.mark.parametrize(
+    ("status", "branches"), [("exhausted", {"failed"}), ("aborted", set()), ("pass", {"passed"})]
+)
+def test_a_branch_follows_what_its_need_came_to(
+    status: str, branches: set[str], where: str
+) -> None:
+    calls: set[str] = set()
+
+    def did(name: str) -> Any:
+        return fn_job(name, lambda ctx: calls.add(name))
+
+    job = dag(
+        "branches",
+        {
+            "x": {"job": fn_job("x", lambda ctx: {"status": status}), "optional": True},
+            "on-fail": {"job": did("failed"), "needs": ["x"], "when": failed("x")},
+            "on-pass": {"job": did("passed"), "needs": ["x"], "when": passed("x")},
+        },
+    )
+
+    ended = run_here(job).outcome.status if where == "script" else flows.ran(job).status
+
+    assert calls == branches
+    assert ended in ("pass", "passed")
