@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
+from runs.engines.watchdog import watchdog
+
 _TICK: Final = 0.05
 _CHUNK: Final = 65_536
 # How long the pipes may stay open after the command itself has ended.
@@ -104,6 +106,7 @@ class _Group:
             start_new_session=True,
         )
         _running.add(self.process.pid)
+        watchdog.watch(self.process.pid)
         self.stdout, self.stderr = Capture(output_cap), Capture(output_cap)
         self._pipes = selectors.DefaultSelector()
         for pipe, capture in (
@@ -176,9 +179,11 @@ class _Group:
             self._pipes.unregister(key.fileobj)
             key.fileobj.close()  # type: ignore[union-attr]  # only pipes are registered
         self._pipes.close()
+        # Before it is reaped: its number may be a stranger's afterwards.
+        _running.discard(self.process.pid)
+        watchdog.forget(self.process.pid)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(_GIVE_UP)
-        _running.discard(self.process.pid)
 
 
 def run_process(
