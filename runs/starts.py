@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import secrets
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -283,6 +284,10 @@ class Start:
         }
         self.emit(EventKind.ARTIFACT, path, artifact)
         return artifact
+
+    def engine_call(self, at_most: int | None) -> AbstractContextManager[None]:
+        """A run of the service has no token budget."""
+        return nullcontext()
 
     def is_held(self) -> bool:
         return self.has(Attempt.Status.RUNNING)

@@ -52,6 +52,7 @@ def run(
     heartbeat_ms: int = HEARTBEAT_MS,
     on_limit: Literal["auto", "wait", "exit", "fail"] = "auto",
     max_wait_ms: int = MAX_WAIT_MS,
+    budget: int | Mapping[str, Any] | None = None,
     monitor: bool | None = None,
     supervise: bool = False,
     prices: Prices | None = None,
@@ -64,6 +65,8 @@ def run(
     options that cannot be (R192), and RunBusy when another session holds the record (R226);
     after that every failure is an outcome. `on_limit` says whether a step that meets a limit
     waits (`auto`: up to `max_wait_ms`), pauses the run (`exit`) or fails (runs.md R262).
+    `budget` is the number of tokens that calls of engines may use over all sessions, or a mapping
+    with `limit`, `headroom` (what one call may need) and `soft` (R266).
 
     `environment` is brought up for the run's folder before the job begins and taken down after
     it, whatever came of it (R198).
@@ -98,6 +101,7 @@ def run(
         heartbeat_ms=heartbeat_ms,
         on_limit=on_limit,
         max_wait_ms=max_wait_ms,
+        budget=budget,
         monitor=monitor,
         supervise=supervise,
         prices=prices,
@@ -165,6 +169,7 @@ def _session(job: Job, options: Options) -> MemorySession:
         },
         record_file=file,
         start=options.start_facts,
+        budget=options.budget,
         sinks=sinks,
         heartbeat_ms=0 if file is None and not options.supervise else options.heartbeat_ms,
         monitor=None if view is None else _page(view, client),

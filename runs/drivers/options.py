@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from runs.drivers import places
+from runs.drivers.budget import Budget
 from runs.drivers.ports import Callbacks
 from runs.drivers.pricing import Pricing
 from runs.kernel.errors import LoopError
@@ -43,6 +44,7 @@ class Options:
     heartbeat_ms: int = HEARTBEAT_MS
     on_limit: str = "auto"
     max_wait_ms: int = MAX_WAIT_MS
+    budget: Any = None
     monitor: bool | None = None
     supervise: bool = False
     prices: Prices | None = None
@@ -55,6 +57,7 @@ class Options:
             raise ValueError('on_callback is "exit" or "wait".')
         if self.resume and (self.record_to is None or self.record_to == AUTO):
             raise TypeError("resume needs record_to, the path of the record to take up.")
+        object.__setattr__(self, "budget", Budget.of(self.budget))
         if self.on_limit not in ON_LIMIT:
             raise ValueError(f"on_limit is one of {', '.join(ON_LIMIT)}.")
         if not _is_count(self.max_wait_ms):

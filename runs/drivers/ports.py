@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -44,6 +45,9 @@ class StepPort(Protocol):
         self, name: str, content: bytes | Path, media_type: str, path: EventPath
     ) -> dict[str, JSONValue]:
         """Keep bytes with the run: name, digest, byteLength and mediaType."""
+
+    def engine_call(self, at_most: int | None) -> AbstractContextManager[None]:
+        """Around every call of an engine; raises LoopError BUDGET when nothing is left for it."""
 
     def is_held(self) -> bool:
         """Whether this start is still the one that may do the step's work."""

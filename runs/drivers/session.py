@@ -9,12 +9,14 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from signal import Signals
 from typing import Any, Final
 
 from runs.drivers import beginning, checks, execute, resume
+from runs.drivers.budget import Budget, Purse
 from runs.drivers.context import Context, Workspace
 from runs.drivers.environments import Upkeep, brought_up
 from runs.drivers.heartbeat import beating
@@ -65,6 +67,7 @@ class MemorySession:
         monitor: Any = None,
         pricing: Pricing | None = None,
         environment: Any = None,
+        budget: Budget | None = None,
     ) -> None:
         """`start` are more facts of `run:start`; `sinks` hear every event after the record."""
         self.job = job
@@ -83,6 +86,7 @@ class MemorySession:
         self.name = resume.name_of(self.past) or run_id or uuid.uuid4().hex
         self.more = more
         self.sinks = (*(() if record_file is None else (record_file,)), *sinks)
+        self.purse = None if budget is None else Purse(budget, lambda: self.state.spent_in_all)
         self.start = dict(start or {})
         self.heartbeat_ms = heartbeat_ms
         self.monitor = monitor
@@ -193,6 +197,10 @@ class MemorySession:
         """Nobody else in the world does a step of this session."""
         return True
 
+    def engine_call(self, at_most: int | None) -> AbstractContextManager[None]:
+        """Admit a call of an engine as far as the run's budget goes."""
+        return nullcontext() if self.purse is None else self.purse.call(at_most)
+
     def leave_thread(self) -> None:
         """A thread of a step holds nothing here."""
 
@@ -235,6 +243,7 @@ class MemorySession:
             run_id=self.run_id,
             record_path=None if self.record_file is None else str(self.record_file.path),
             monitor=self.monitor,
+            budget=None if self.purse is None else self.purse.told(),
         )
 
     def usage(self) -> Mapping[str, JSONValue]:

@@ -53,6 +53,11 @@ class _Ear:
 def take_turn(ctx: Context, engine: Any, request: AgentRequest) -> AgentResult:
     """One fresh attempt of the engine; raises LoopError for every way it can fail (R99)."""
     resolved = ctx.resolve_engine(engine)
+    with ctx.port.engine_call(request.max_tokens):
+        return _turn(ctx, resolved, request)
+
+
+def _turn(ctx: Context, resolved: Any, request: AgentRequest) -> AgentResult:
     ear = _Ear(ctx, request)
     ctx.notes.inject(request.env)
     result: AgentResult | None = None

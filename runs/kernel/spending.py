@@ -22,7 +22,10 @@ DECIMALS: Final = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """The sum of some calls; dollars to six decimals."""
+    """The sum of some calls; dollars to six decimals.
+
+    Of the calls that did not say what they used, `blind_calls` counts those that did not fail.
+    """
 
     calls: int = 0
     input_tokens: int = 0
@@ -30,6 +33,7 @@ class Spent:
     cache_read_tokens: int = 0
     cache_creation_tokens: int = 0
     unmeasured_calls: int = 0
+    blind_calls: int = 0
     reported_usd: float = 0.0
     estimated_usd: float = 0.0
     unknown_calls: int = 0
@@ -39,6 +43,8 @@ class Spent:
         """The sum with one more call, as the fields of its `engine:usage` tell it."""
         usage, model = call.get("usage"), call.get("model")
         counted = replace(self, calls=self.calls + 1)._with_usage(usage)
+        if counted.unmeasured_calls > self.unmeasured_calls and call.get("failed") is not True:
+            counted = replace(counted, blind_calls=self.blind_calls + 1)
         return counted._with_cost(call.get("cost"), model if isinstance(model, str) else "")
 
     def _with_usage(self, usage: object) -> Spent:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -57,6 +58,9 @@ class Port:
             "byteLength": len(kept),
             "mediaType": media_type,
         }
+
+    def engine_call(self, at_most: int | None) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def is_held(self) -> bool:
         return True

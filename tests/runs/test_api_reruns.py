@@ -91,7 +91,9 @@ def test_an_outsider_sees_nothing_to_run_again(ada: Api, client: Client) -> None
 
 def test_the_page_offers_both_and_leads_to_the_new_run(ada: Api, client: Client) -> None:
     old = ran(ada, offered(fails_at("b")))
-    client.force_login(factories.ada().user)
+    user = factories.ada().user
+    assert user is not None
+    client.force_login(user)
     page = client.get(f"/runs/{old.pk}/").content.decode()
     assert "Run again from b" in page
     answer = client.post(f"/runs/{old.pk}/rerun/", {"once": "0"})
