@@ -112,7 +112,7 @@ def again_of(run: Run, whole: rounds.Rounds | None) -> dict[str, Any]:
     return {
         "rounds_text": "" if whole is None else whole.text,
         "again": None if run.is_final else whole,
-        "retry_text": "" if last is None else visible(round_lines.told(last) or ""),
+        "retry_text": "" if last is None else visible(round_lines.failed_attempt(last.fields)),
         "wakes_at": run.wake_at if waits else None,
     }
 

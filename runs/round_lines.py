@@ -115,17 +115,20 @@ def _end(facts: Facts) -> str:
     return ": ".join(part for part in (after, said) if part)
 
 
-def _retry(facts: Facts) -> str:
-    """Attempt, reason and wait, as I89 has them; on the wire or as Python spells them."""
+def failed_attempt(facts: Facts) -> str:
+    """Which attempt failed and why, as I89 has them; on the wire or as Python spells them."""
     attempt, most = _of(facts, "attempt"), _of(facts, "maxAttempts", "max_attempts")
     error = facts.get("error")
     reason = _of(error, "message", "code") if isinstance(error, Mapping) else error
-    wait = _of(facts, "delayMs", "delay_ms")
     parts = [
         f"attempt {attempt}{f' of {most}' if most else ''} failed" if attempt else "",
         first_line(str(reason or ""), MAX_LINE),
     ]
-    text = ": ".join(part for part in parts if part)
+    return ": ".join(part for part in parts if part)
+
+
+def _retry(facts: Facts) -> str:
+    text, wait = failed_attempt(facts).removesuffix("."), _of(facts, "delayMs", "delay_ms")
     return f"{text}; next in {words.span(wait / 1000)}" if isinstance(wait, int | float) else text
 
 

@@ -138,7 +138,8 @@ def _lacking(loop: LoopState) -> tuple[str, list[str]]:
         return first_line(f"The round before failed: {last.error.get('message') or ''}"), []
     gate = loop.last_gate
     if gate is not None and not gate.met:
-        return first_line(gate.reason or "Its condition was not met."), []
+        told = f": {gate.reason}" if gate.reason else ""
+        return first_line(f"its condition was not met{told}"), []
     if loop.rejected is not None:
         return _asked(loop.rejected)
     return ("" if last is None else first_line(last.summary or "")), []

@@ -47,6 +47,7 @@ class RunRow:
     status_word: str
     needs_person: bool
     waiting_text: str
+    wakes_at: datetime | None
     done: int
     total: int
     last_event: str
@@ -100,6 +101,7 @@ def _run_row(
         status_word=words.RUN_WORDS[run.status],
         needs_person=run.status in (Run.Status.WAITING, Run.Status.PAUSED),
         waiting_text=visible(text) or "; ".join(waiting.get(run.pk, [])),
+        wakes_at=run.wake_at if run.status == Run.Status.RETRY_PENDING else None,
         done=run.done_count,
         total=0 if run.is_final and run.status != Run.Status.PASSED else run.total_count,
         last_event=failed.get(run.pk, ""),

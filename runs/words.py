@@ -38,7 +38,7 @@ STEP_WORDS: Final[Mapping[str, str]] = {
     Step.Status.CANCELLED: "did not run",
     Step.Status.EXHAUSTED: "out of rounds",
     Step.Status.SENT_BACK: "runs again",
-    Step.Status.RETRY_PENDING: "waits for its next try",
+    Step.Status.RETRY_PENDING: "tries again",
 }
 _ERRORS: Final = frozenset({EventKind.ERROR, EventKind.STEP_LOST, EventKind.STEP_REFUSED})
 _GATES: Final = CALLBACK_KINDS | {

@@ -109,7 +109,8 @@ def test_a_loop_that_is_the_whole_run_tells_its_round_in_the_head() -> None:
     )
     run = flows.ran(job)
 
-    assert rounds.rounds_of_run(run)[()].text == "round 1 of 3"
+    whole = rounds.rounds_of_run(run)[()]
+    assert (whole.text, whole.why) == ("round 1 of 3", "its condition was not met: ready")
     assert "round 1 of 3" in page_of_run(run).by_id("run-status").text
 
 
@@ -152,7 +153,7 @@ def test_a_step_that_is_tried_again_says_which_attempt_failed_and_when_the_next_
     assert step.get("data-status") == "retry_pending"
     assert "Attempt 1 of 5 failed" in step.text
     assert "The next attempt begins" in step.text
-    assert "attempt 1 of 5 failed: The model is overloaded." in page.by_id("run-status").text
+    assert "Attempt 1 of 5 failed: The model is overloaded." in page.by_id("run-status").text
     assert "goes on by itself" in page.by_id("run-status").text
 
 
@@ -240,7 +241,7 @@ REJECTED = {
                 "delayMs": 463,
                 "error": {"code": "rate_limited", "message": "Slow down."},
             },
-            ("tries again", "attempt 1 of 5 failed: Slow down.; next in 463 ms", "errors"),
+            ("tries again", "attempt 1 of 5 failed: Slow down; next in 463 ms", "errors"),
         ),
         (
             "run.retry-pending",
