@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from runs.kernel.redact import KEY_SHAPES, REDACTED, SHAPES, SHORTEST_SECRET
@@ -65,6 +66,7 @@ _SHAPES: Final = (*_TOKENS, *((hints, shape, REDACTED) for hints, shape in SHAPE
 _KEYS: Final = (*_TOKENS, *((hints, shape, REDACTED) for hints, shape in KEY_SHAPES))
 
 
+@lru_cache(maxsize=4096)
 def looks_secret(name: str) -> bool:
     """Whether an environment variable's name says that its value is a secret."""
     if name.upper() in _DIRECTORIES:
