@@ -24,6 +24,7 @@ from runs.drivers.jsonl import Record, RecordFile
 from runs.drivers.ports import Callbacks, Sink
 from runs.drivers.pricing import Pricing
 from runs.drivers.result import RunResult
+from runs.drivers.unasked import not_asked
 from runs.drivers.wakes import Wakes
 from runs.kernel import decide as decisions
 from runs.kernel.decide import StartStep
@@ -135,7 +136,9 @@ class MemorySession:
         """Record what was decided; a question goes to the client, which says what came of it."""
         for event in events:
             if event.kind in CALLBACK_KINDS:
-                self._ask(event)
+                if not self._asked(event):
+                    # What else was decided is decided again, from what is now recorded.
+                    return
             elif event.kind == EventKind.GRAPH_ANCHOR:
                 # What is recorded counts in this workspace only (runs.md R230).
                 self.append(event.kind, event.path, {**event.fields, "workspace": self.where})
@@ -144,12 +147,23 @@ class MemorySession:
                     self.append(EventKind.ERROR, (), execute.error_fields(error))
                 self.append(event.kind, event.path, event.fields)
 
-    def _ask(self, event: Event) -> None:
-        if event.kind == EventKind.REQUESTED:
-            self.client.post(validate_callback_request(event.fields["request"]))
-        elif event.kind == EventKind.SUPERSEDED:
-            self.client.supersede(event.fields["requestId"], event.fields["supersededBy"])
+    def _asked(self, event: Event) -> bool:
+        """Hand a question on; a store that refuses one fails the step that put it."""
+        try:
+            if event.kind == EventKind.REQUESTED:
+                self.client.post(validate_callback_request(event.fields["request"]))
+            elif event.kind == EventKind.SUPERSEDED:
+                self.client.supersede(event.fields["requestId"], event.fields["supersededBy"])
+        except Exception as error:
+            failed = not_asked(self.shape, self.state, event.path, error)
+            if not failed:
+                raise
+            logger.warning("question not put run=%s error=%s", self.name, type(error))
+            for one in failed:
+                self.append(one.kind, one.path, one.fields)
+            return False
         self.read_client(path=event.path)
+        return True
 
     def read_client(self, path: EventPath = (), *, quietly: bool = False) -> None:
         """Fold what happened to the questions since the last look."""

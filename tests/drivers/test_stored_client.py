@@ -14,7 +14,7 @@ import pytest
 
 import gates
 from gates import create_stored_callback_client, local_callbacks
-from runs.drivers.callbacks import direct_router
+from runs.drivers.callbacks import CallbackClient, direct_router
 from runs.drivers.errors import StorageError
 from runs.drivers.memory import RunResult, run
 from runs.drivers.storage import client as stored
@@ -23,7 +23,7 @@ from runs.drivers.storage.local import create_local_run_storage
 from runs.drivers.storage.values import Limits
 from runs.kernel.gate import CallbackRequest, create_callback_gate
 from runs.shapes.approval import approval
-from runs.shapes.dag import sequence
+from runs.shapes.dag import Node, dag, sequence
 from runs.shapes.steps import fn_job
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -299,6 +299,56 @@ def test_every_name_of_the_gates_loads_no_framework() -> None:
     )
     assert told.stdout.strip() == "False"
     assert gates.local_callbacks is local_callbacks
+
+
+def test_a_file_is_no_folder_to_keep_questions_in(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+
+    with pytest.raises(StorageError) as refused:
+        local_callbacks(tmp_path / "file", "r")
+    assert refused.value.code == "UNSAFE_STORAGE_PATH"
+
+
+def test_a_question_that_the_store_refuses_fails_its_step_alone(tmp_path: Path) -> None:
+    def start(subject: str) -> RunResult:
+        flow = dag(
+            "g",
+            {
+                "ok": Node(job=approval("ok", "Ship it?", input=subject), optional=True),
+                "other": fn_job("other", lambda _ctx: "done"),
+            },
+        )
+        return run(flow, callbacks=local_callbacks(tmp_path, "r"))
+
+    refused = start("x" * 300_000)
+    assert refused.outcome.status == "pass"
+    assert isinstance(refused.outcome.data, dict)
+    assert refused.outcome.data["ok"]["status"] == "fail"
+    assert "too large" in refused.outcome.data["ok"]["summary"]
+    assert [event.fields["code"] for event in refused.events if event.kind == "error"] == [
+        "VALIDATION"
+    ]
+    # What fits is asked the next time.
+    assert start("small").outcome.status == "paused"
+
+
+def test_what_became_of_a_step_is_never_guessed_when_it_cannot_be_asked(tmp_path: Path) -> None:
+    class Full(CallbackClient):
+        def post(self, request: Any) -> None:
+            raise StorageError("STORAGE_LIMIT_EXCEEDED", "the store is full.")
+
+    record = tmp_path / "r"
+    began: list[str] = []
+    flow = dag("g", {"a": fn_job("a", lambda _ctx: began.append("a"))})
+    run(flow, record_to=record, cwd=tmp_path)
+    lines = record.read_bytes().splitlines(keepends=True)
+    end = next(n for n, line in enumerate(lines) if b'"job:end"' in line)
+    record.write_bytes(b"".join(lines[:end]))
+
+    for _ in range(2):
+        with pytest.raises(StorageError, match="full"):
+            run(flow, record_to=record, resume=True, cwd=tmp_path, callbacks=Full())
+    assert began == ["a"]
 
 
 def test_a_question_whose_subject_changes_back_is_asked_again_as_it_was(tmp_path: Path) -> None:

@@ -24,7 +24,10 @@ def folder(root: Path, *names: str, make: bool = False) -> Path | None:
     """
     at = root
     if make:
-        at.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            at.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except FileExistsError:
+            raise unsafe(at) from None
     for name in names:
         at = at / name
         if make:
@@ -34,6 +37,8 @@ def folder(root: Path, *names: str, make: bool = False) -> Path | None:
             mode = at.lstat().st_mode
         except FileNotFoundError:
             return None
+        except NotADirectoryError:
+            raise unsafe(root) from None
         if not stat.S_ISDIR(mode):
             raise unsafe(at)
     return at
