@@ -108,7 +108,7 @@ def step_views(
     for step, view in zip(steps, views, strict=True):
         if is_review(step, ids) and step.status == Step.Status.FAILED and not _raised(step):
             # A review that wants another round is a decision, not an error.
-            view.status, view.status_word = Step.Status.SENT_BACK, "wants changes"
+            view.status, view.status_word = Step.Status.SENT_BACK, "rejected"
         _tell_rounds(view, (rounds or {}).get(tuple(step.path)))
     return views
 

@@ -75,12 +75,12 @@ def test_a_loop_says_its_round_why_it_goes_on_and_when() -> None:
     ]
 
 
-def test_a_review_that_wants_changes_is_no_error_and_leads_back_in_the_graph() -> None:
+def test_a_review_that_rejects_is_no_error_and_leads_back_in_the_graph() -> None:
     run = reviewed()
     views = step_views.step_views(run, run.created_at)
     review = next(view for view in views if view.name == "read it")
 
-    assert (review.status, review.status_word) == ("sent_back", "wants changes")
+    assert (review.status, review.status_word) == ("sent_back", "rejected")
     graph = run_graph.graph_of(run, views)
     assert graph is not None
     ids = {view.name: view.path_id for view in views}
