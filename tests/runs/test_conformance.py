@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runs.drivers.callbacks import create_callback_client
+from runs.drivers.jsonl import read_record
 from runs.drivers.memory import RunResult
 from runs.drivers.memory import run as run_in_memory
 from runs.kernel.events import CALLBACK_KINDS, Event
+from runs.kernel.state import fold
 from runs.models import Run
 from tests import flows
 from tests.runs.scenarios import SCENARIOS, Scenario
@@ -31,7 +34,7 @@ VOLATILE = {
 }
 
 
-def in_memory(scenario: Scenario) -> RunResult:
+def in_memory(scenario: Scenario, **options: Any) -> RunResult:
     """Run it with somebody who answers while it waits."""
     client = create_callback_client()
     answers = list(scenario.answers)
@@ -49,7 +52,12 @@ def in_memory(scenario: Scenario) -> RunResult:
         client.submit(asked, token, "somebody", waiting[asked].digest, answers.pop(0))
 
     return run_in_memory(
-        scenario.make(), callbacks=client, on_callback="wait", on_event=answer, run_id="r"
+        scenario.make(),
+        callbacks=client,
+        on_callback="wait",
+        on_event=answer,
+        run_id="r",
+        **options,
     )
 
 
@@ -121,3 +129,16 @@ def test_memory_and_service_record_the_same(name: str) -> None:
     assert plain(served.outcome) == plain(alone.outcome.to_json())
     assert facts(events) == facts(list(alone.events))
     assert sorted(questions(events)) == sorted(questions(list(alone.events)))
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_record_in_a_file_is_the_record_of_the_run(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    alone = in_memory(SCENARIOS[name], record_to=path)
+
+    read = read_record(path)
+
+    assert read.unreadable_count == 0
+    # The token of a claim is kept in no file.
+    assert [plain(e.to_wire()) for e in read.events] == [plain(e.to_wire()) for e in alone.events]
+    assert fold(read.events).ended == fold(alone.events).ended
