@@ -70,8 +70,13 @@ def _once(first: Message, then: Receive) -> Receive:
     """What a server would hand over: the body, and later that the client went away."""
     waiting = [first]
 
-    async def receive() -> Message:
-        return waiting.pop() if waiting else await then()
+    async def receive() -> Any:
+        if waiting:
+            return waiting.pop()
+        message = await then()
+        while message["type"] == "http.request":
+            message = await then()  # the rest of what was refused, which nobody keeps
+        return message
 
     return receive
 

@@ -170,6 +170,7 @@ def test_a_body_that_is_too_long_is_dropped_as_it_comes_and_refused_in_words(hom
                 # The connection is good for what comes next.
                 line.request("GET", "/healthz")
                 assert line.getresponse().status == 200
+    assert "Traceback" not in (home / "up.log").read_text()
 
 
 def test_killed_in_the_middle_of_a_step_it_goes_on_at_the_next_start(home: Path) -> None:
