@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import logging
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,9 +14,9 @@ from pathlib import Path
 from signal import Signals
 from typing import Any, Final
 
-from runs.drivers import beginning, checks, execute, resume
+from runs.drivers import beginning, execute, resume, steps
 from runs.drivers.budget import Budget, Purse
-from runs.drivers.context import Context, Workspace
+from runs.drivers.clock import now
 from runs.drivers.environments import Upkeep, brought_up
 from runs.drivers.heartbeat import beating
 from runs.drivers.jsonl import Record, RecordFile
@@ -32,11 +31,11 @@ from runs.kernel.events import CALLBACK_KINDS, Event, EventKind
 from runs.kernel.events import Path as EventPath
 from runs.kernel.gate import validate_callback_request
 from runs.kernel.jsonable import JSONValue, sha256_bytes, thaw
-from runs.kernel.slots import JOB, RunState
+from runs.kernel.slots import RunState
 from runs.kernel.spending import KIND as ENGINE_USAGE
 from runs.kernel.state import reduce
 from runs.report.stats import stats_of
-from runs.shapes.job import Job, Leaf, job_at
+from runs.shapes.job import Job
 
 logger = logging.getLogger(__name__)
 
@@ -106,14 +105,14 @@ class MemorySession:
     def append(self, kind: str, path: EventPath, fields: Mapping[str, Any]) -> None:
         """Record one event: number it, fold it, tell whoever listens."""
         with self.lock:
-            event = Event(kind, path, fields, seq=self.state.seq + 1, ts=_now())
+            event = Event(kind, path, fields, seq=self.state.seq + 1, ts=now())
             self.state = reduce(self.state, event)
             self._tell(event)
 
     def only_tell(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Record an event whose effect is in the state already."""
         with self.lock:
-            event = Event(kind, (), fields, seq=self.state.seq + 1, ts=_now())
+            event = Event(kind, (), fields, seq=self.state.seq + 1, ts=now())
             self.state = replace(self.state, seq=event.seq)
             self._tell(event)
 
@@ -280,7 +279,7 @@ class MemorySession:
                 due, before = decisions.commands(self.shape, before, self.state), self.state
             for start in due:
                 if isinstance(start, StartStep):
-                    self.wakes.when_done(pool.submit(self._step, start))
+                    self.wakes.when_done(pool.submit(steps.do, self, start))
                     working += 1
             if self.state.ended is not None:
                 return
@@ -303,7 +302,7 @@ class MemorySession:
     def _until_wake(self) -> float:
         """Seconds until something that waits for its time may go on."""
         waits = self.state.waits.values()
-        return max(0.0, (min(waits) - _now()) / 1000) if waits else POLL_SECONDS
+        return max(0.0, (min(waits) - now()) / 1000) if waits else POLL_SECONDS
 
     def _question_is_open(self) -> bool:
         requests = self.state.callbacks.requests
@@ -321,77 +320,5 @@ class MemorySession:
             if self.cancel.is_set() and not self.state.cancelled:
                 reason = str(getattr(self.cancel, "reason", ""))
                 self.append(EventKind.RUN_CANCEL, (), {"reason": reason})
-            while events := decisions.decide(self.shape, self.state, _now(), attended=attended):
+            while events := decisions.decide(self.shape, self.state, now(), attended=attended):
                 self.record(events)
-
-    # --- one step --------------------------------------------------------------------------------
-
-    def _step(self, start: StartStep) -> None:
-        if start.task != JOB:
-            self._check(start)
-            return
-        with self.lock:
-            if not self._is_due(start):
-                return
-            leaf = job_at(self.job, start.path, self.state.loops)
-            assert isinstance(leaf, Leaf)
-            ctx = self._context(start)
-            self.append(EventKind.JOB_START, start.path, {"label": leaf.shape.label})
-        started = time.monotonic()
-        ended = execute.run_leaf(leaf, ctx)
-        duration = round((time.monotonic() - started) * 1000)
-        with self.lock:
-            if self.client_used:
-                self.read_client(path=start.path)
-            if ended.error is not None:
-                self.append(EventKind.ERROR, start.path, execute.error_fields(ended.error))
-            if ended.asking is not None:
-                place = decisions.place_at(self.shape, self.state, start.path)
-                self.record(execute.bind(self.state, place, ended.asking, _now()))
-                return
-            fields = execute.end_fields(leaf.shape, ended, duration)
-            self.append(EventKind.JOB_END, start.path, fields)
-
-    def _check(self, start: StartStep) -> None:
-        with self.lock:
-            if not self._is_due(start):
-                return
-            ctx, state = self._context(start), self.state
-        found = checks.run_check(self.job, start.path, start.task, state, ctx)
-        with self.lock:
-            if self._is_due(start):
-                for event in checks.check_events(start.path, start.task, self.state, found, _now()):
-                    self.append(event.kind, event.path, event.fields)
-
-    def _is_due(self, start: StartStep) -> bool:
-        return self.state.queued.get((start.task, start.path)) == start.number
-
-    def _context(self, start: StartStep) -> Context:
-        position = execute.position_of(self.shape, self.state, start.path, start.task)
-        return Context(
-            run_id=self.name,
-            path=start.path,
-            params=self.params,
-            state=self.shared,
-            workspace=Workspace(dir=self.workspace),
-            port=self,
-            signal=self.cancel,
-            idempotency_key=execute.idempotency_key(self.name, self.state, start.path),
-            needs=position.needs,
-            graph=position.graph,
-            last_review=position.last_review,
-            last_outcome=position.last_outcome,
-            last_gate=position.last_gate,
-            iteration=position.iteration,
-            rounds=position.rounds,
-            loop_entries=position.loop_entries,
-            depth=position.depth,
-            on_callback="wait" if self.attended else "exit",
-            timeout_ms=position.timeout_ms,
-            timeout_grace_ms=position.timeout_grace_ms,
-            **self.more,
-        )
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
