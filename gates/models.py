@@ -80,25 +80,29 @@ class Request(models.Model):
                 name="request_answer_matches_status",
             ),
         ]
+        # Each is a list's whole order, to its last key: many that were asked at once are alike
+        # in all others, and every page would have to sort them all.
         indexes: ClassVar = [
             models.Index(
-                fields=["audience", "status", "-priority", "due_order", "created_at"],
+                fields=["audience", "status", "-priority", "due_order", "created_at", "id"],
                 name="request_inbox",
             ),
             models.Index(
-                fields=["status", "-priority", "due_order", "created_at"], name="request_by_status"
+                fields=["status", "-priority", "due_order", "created_at", "id"],
+                name="request_by_status",
             ),
             models.Index(fields=["holder", "status"], name="request_by_holder"),
             models.Index(
-                fields=["audience", "status", "-changed_at"], name="request_history_of_audience"
+                fields=["audience", "status", "-changed_at", "-id"],
+                name="request_history_of_audience",
             ),
-            models.Index(fields=["status", "-changed_at"], name="request_history"),
+            models.Index(fields=["status", "-changed_at", "-id"], name="request_history"),
             models.Index(
-                fields=["asked_by", "status", "-priority", "due_order", "created_at"],
+                fields=["asked_by", "status", "-priority", "due_order", "created_at", "id"],
                 name="request_by_asker",
             ),
             models.Index(
-                fields=["asked_by", "status", "-changed_at"], name="request_history_of_asker"
+                fields=["asked_by", "status", "-changed_at", "-id"], name="request_history_of_asker"
             ),
             models.Index(
                 fields=["expires_at"],

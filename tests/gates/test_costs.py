@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -13,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from gates import access, services
 from gates.errors import AnswerRefused
 from gates.principals import fresh
+from gates.queries import inbox
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -97,3 +99,27 @@ def test_one_question_is_seen_by_the_rule_of_the_lists(who: str, asked_by: str) 
     listed = access.visible_requests(caller).filter(pk=gate.pk).exists()
 
     assert access.may_see(caller, gate) == listed
+
+
+@pytest.mark.parametrize("tab", ["unclaimed", "history"])
+def test_a_page_of_many_that_are_alike_sorts_nothing(tab: str) -> None:
+    gate = factories.pending_gate()
+    for number in range(60):
+        gate.pk, gate.request_id, gate.asked_seq = uuid4(), f"q#{number}", number + 100
+        gate.save(force_insert=True)
+    with CaptureQueriesContext(connection) as queries:
+        page = inbox(factories.ada(), tab, limit=10)
+    assert len(page.rows) == (10 if tab == "unclaimed" else 0)
+
+    (heads,) = [q["sql"] for q in queries.captured_queries if q["sql"].startswith("SELECT * FROM")]
+    explained = "EXPLAIN" if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN"
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            # A table this small would be read whole.
+            cursor.execute("SET LOCAL enable_seqscan = off")
+            cursor.execute("SET LOCAL enable_bitmapscan = off")
+        cursor.execute(f"{explained} {heads}")
+        plan = "\n".join(str(row) for row in cursor.fetchall())
+    assert "request_" in plan
+    assert "Sort" not in plan
+    assert "TEMP B-TREE" not in plan
