@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, TypeVar
 
 from django.db import InterfaceError, OperationalError, close_old_connections, connection
@@ -35,6 +36,15 @@ def steadily(do: Callable[[], T], *, patience: float = PATIENCE_SECONDS) -> T:
         let_go()
         time.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE)
+
+
+@contextmanager
+def giving_back() -> Iterator[None]:
+    """Give this thread's connection back when the block is over, however it ends."""
+    try:
+        yield
+    finally:
+        let_go()
 
 
 def let_go() -> None:

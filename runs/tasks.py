@@ -12,7 +12,7 @@ from celery.signals import worker_ready, worker_shutting_down
 
 from runs import registry, schedules, worker
 from runs import sweep as sweeping
-from runs.steady import let_go
+from runs.steady import giving_back, let_go
 
 logger = logging.getLogger(__name__)
 
@@ -23,25 +23,29 @@ _over = threading.Event()
 @shared_task(name="runs.execute")
 def execute(attempt: int) -> None:
     """Do one start of one step."""
-    worker.execute(attempt)
+    with giving_back():
+        worker.execute(attempt)
 
 
 @shared_task(name="runs.advance")
 def advance(run: str) -> None:
     """Decide on a run again."""
-    sweeping.advance(UUID(run))
+    with giving_back():
+        sweeping.advance(UUID(run))
 
 
 @shared_task(name="runs.sweep")
 def sweep() -> None:
     """Repair what was lost."""
-    sweeping.sweep()
+    with giving_back():
+        sweeping.sweep()
 
 
 @shared_task(name="runs.start")
 def start(workflow: str, params: dict[str, Any] | None = None, once_per: str = "") -> None:
     """Start a run for a schedule, once per "day", "hour" or "minute" (UTC) however often told."""
-    schedules.start(workflow, params, once_per=once_per)
+    with giving_back():
+        schedules.start(workflow, params, once_per=once_per)
 
 
 @worker_ready.connect

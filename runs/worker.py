@@ -67,7 +67,8 @@ def execute(attempt_pk: int, *, onward: float = ONWARD_SECONDS) -> None:
 
     A duplicate, late or withdrawn message does nothing (design I3).
     """
-    due = Due.find(attempt_pk)
+    # A connection out of the pool may have broken there.
+    due = steadily(lambda: Due.find(attempt_pk))
     if due is None:
         return
     if changed := due.changed():
