@@ -12,6 +12,7 @@ from typing import Any
 
 from runs.drivers import clean, isolation
 from runs.drivers.context import Context, GraphPosition
+from runs.drivers.plain import plain
 from runs.kernel.asking import asked, put, routing_of
 from runs.kernel.conditions import ConditionResult
 from runs.kernel.errors import LoopError, as_loop_error
@@ -85,7 +86,7 @@ def _attempt(leaf: Leaf, ctx: Context) -> Ended:
 
 def _frozen(leaf: Leaf, outcome: Outcome) -> Outcome:
     try:
-        return outcome.frozen()
+        return outcome.evolve(data=plain(outcome.data)).frozen()
     except JsonValueError as error:
         text = f"the outcome of {leaf.shape.label!r} is no JSON: {error}"
         raise LoopError("VALIDATION", text, phase="body") from error
