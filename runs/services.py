@@ -145,9 +145,9 @@ def resume_run(run_id: UUID, *, actor: str, surface: str = "") -> Run:
 
 
 def retry_now(run_id: UUID, *, actor: str, surface: str = "") -> Run:
-    """Try at once what waits for its next try; the attempts left stay the same."""
+    """Try at once what waits for its next try or round; the attempts left stay the same."""
     with record.turn(run_id, actor=actor, surface=surface) as turn:
-        asleep = [path for path, slot in turn.state.slots.items() if slot.status == "sleeping"]
+        asleep = list(turn.state.waits)
         if not asleep or turn.state.ended is not None or turn.state.held:
             raise NothingToRetry(f"Nothing of run {turn.run.short} waits for its next try.")
         for path in asleep:

@@ -252,10 +252,7 @@ def _sleeps(state: RunState, event: Event) -> RunState:
 
 def _retried_now(state: RunState, event: Event) -> RunState:
     """A person does not want to wait."""
-    slot = state.slots.get(event.path)
-    if slot is None or slot.status != "sleeping":
-        return state
-    return put_wait(state, event.path, event.ts)
+    return put_wait(state, event.path, event.ts) if event.path in state.waits else state
 
 
 def _limit_pause(state: RunState, event: Event) -> RunState:

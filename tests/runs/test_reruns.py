@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runs import reruns, services
+from runs import loop, never, reruns, services
 from runs.drivers.context import Context
 from runs.errors import NothingToRerun, NothingToRetry
 from runs.kernel.errors import LoopError
@@ -200,6 +200,14 @@ def test_somebody_who_does_not_want_to_wait_has_it_tried_at_once() -> None:
     assert retried.actor == "user:9"
     with pytest.raises(NothingToRetry):
         services.retry_now(run.pk, actor="user:9")
+
+
+def test_a_round_begins_at_once_as_well() -> None:
+    run = flows.ran(loop("l", ok("a"), until=never, max=2, delay_ms=3_600_000))
+    assert run.status == "retry_pending"
+    services.retry_now(run.pk, actor="user:9")
+    flows.work(run)
+    assert flows.fresh(run).status == "exhausted"
 
 
 def test_a_cancel_ends_the_wait() -> None:
