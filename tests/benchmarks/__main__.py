@@ -113,7 +113,7 @@ def cycles(count: int, concurrent: int, workers: int) -> list[tuple[str, str]]:
     cycles_a_second(concurrent // 4, concurrent)
     before = cpu.spent()
     rate = cycles_a_second(count, concurrent)
-    spent = cpu.spent() - before
+    spent = {name: each - before.get(name, 0.0) for name, each in cpu.spent().items()}
     parts = ", ".join(f"{name} {each / count * 1000:.1f}" for name, each in spent.items())
     total = sum(spent.values()) / count * 1000
     return [

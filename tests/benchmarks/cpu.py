@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,9 +12,9 @@ from django.db import connection
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
-def spent() -> Counter[str]:
+def spent() -> dict[str, float]:
     """Seconds so far of this process, its workers, and the database's processes for it."""
-    found: Counter[str] = Counter()
+    found: defaultdict[str, float] = defaultdict(float)
     tree = {os.getpid(): "this process"}
     processes = dict(_processes())
     grown = True
