@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 
@@ -18,6 +19,9 @@ from obversa_site.celery import app
 from runs.models import Heartbeat
 
 SILENT_AFTER = timedelta(seconds=60)
+# Whoever asks every second must not make the broker open a connection every second.
+ANSWERED_SECONDS = 5.0
+_answered: dict[str, float] = {}
 
 
 @never_cache
@@ -49,11 +53,15 @@ def _database() -> str | None:
 def _broker() -> str | None:
     if not settings.CELERY_BROKER_URL:
         return None
+    address = str(app.conf.broker_write_url or settings.CELERY_BROKER_URL)
+    if time.monotonic() < _answered.get(address, 0.0):
+        return None
     try:
         with app.connection_for_write(connect_timeout=2) as broker:
             broker.ensure_connection(max_retries=1, timeout=2)
     except (BrokerUnreachable, OSError):
         return "unreachable"
+    _answered[address] = time.monotonic() + ANSWERED_SECONDS
     return None
 
 

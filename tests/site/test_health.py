@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.test import Client, override_settings
 from django.utils import timezone
 
+from obversa_site import health
 from obversa_site.celery import app
 from runs.models import Heartbeat
 
@@ -66,3 +68,45 @@ def test_a_broker_that_is_away_makes_a_process_not_ready(
 
     assert response.status_code == 503
     assert response.json()["checks"]["broker"] == "unreachable"
+
+
+class Broker:
+    """Counts how often somebody connects to it."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.answers = True
+
+    def __call__(self, **_: Any) -> Broker:
+        return self
+
+    def __enter__(self) -> Broker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def ensure_connection(self, **_: Any) -> None:
+        self.asked += 1
+        if not self.answers:
+            raise ConnectionRefusedError
+
+
+@override_settings(CELERY_BROKER_URL=NOWHERE)
+def test_the_broker_is_not_asked_again_within_seconds_of_its_answer(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker, now = Broker(), [1000.0]
+    monkeypatch.setattr(app, "connection_for_write", broker)
+    monkeypatch.setattr(health, "_answered", {})
+    monkeypatch.setattr("obversa_site.health.time.monotonic", lambda: now[0])
+
+    def told() -> str:
+        return str(client.get("/readyz").json()["checks"]["broker"])
+
+    assert [told(), told(), told()] == ["ok"] * 3
+    assert broker.asked == 1
+    now[0] += health.ANSWERED_SECONDS
+    broker.answers = False
+    assert [told(), told()] == ["unreachable"] * 2
+    assert broker.asked == 3
