@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from tests.benchmarks import cpu
+from tests.benchmarks.rounds import LOOP, round_costs
 from tests.benchmarks.stage import celery_workers, stage
 
 
@@ -39,7 +40,7 @@ def main() -> None:
             rows = [
                 ("answer to next step's start, idle, median", _ms(idle_latencies(40))),
                 *cycles(given.cycles, given.concurrent, given.workers),
-                *([] if given.only else step_costs()),
+                *([] if given.only else [*step_costs(), *loop_costs()]),
             ]
         rows += [] if given.only else inbox_costs()
     for name, value in rows:
@@ -176,6 +177,15 @@ def step_costs() -> list[tuple[str, str]]:
         base = base or each
         found.append((f"a step of {count}", f"{each:.1f} ms ({each / base:.2f}x)"))
     return found
+
+
+def loop_costs() -> list[tuple[str, str]]:
+    """Milliseconds per round of a long loop, by which rounds they are."""
+    from runs.models import Run
+
+    run = _start(LOOP)
+    _wait(Run.objects.filter(pk=run.pk, status="exhausted").exists, 240)
+    return round_costs(run)
 
 
 def inbox_costs() -> list[tuple[str, str]]:

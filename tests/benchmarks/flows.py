@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from runs import Outcome, approval, fn_job, parallel, pipeline, publish
+from runs import Outcome, approval, fn_job, loop, never, parallel, pipeline, publish
+from tests.benchmarks.rounds import LOOP, ROUNDS
 
 
 def now(ctx: Any) -> Outcome:
@@ -40,6 +41,8 @@ for count in (20, 200, 2000):
         ),
         title=f"{count} steps in a row",
     )
+
+publish(loop(LOOP, fn_job("count", now), until=never, max=ROUNDS), title=f"{ROUNDS} rounds")
 
 WIDE = "wide"
 publish(
