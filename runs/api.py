@@ -275,7 +275,9 @@ def retry_run(request: HttpRequest, run_id: RunId) -> HttpResponse:
     operation_id="rerunRun",
     summary="Run a finished run again",
     response={201: RunShape},
-    openapi_extra={"x-refusals": ["scope", "forbidden", "not-found", "not-over", "params"]},
+    openapi_extra={
+        "x-refusals": ["scope", "forbidden", "not-found", "not-over", "params", "too-many-open"]
+    },
 )
 def rerun_run(request: HttpRequest, run_id: RunId, payload: RerunRun | None = None) -> HttpResponse:
     """A new run with the same parameters, whole or from a step of the outermost graph.
