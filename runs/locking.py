@@ -17,6 +17,9 @@ from runs.models import Event as EventRow
 from runs.models import Run
 
 AT_ONCE: Final = 200
+# No turn does anything but think between its statements. Whoever is silent for so long was stopped
+# or cut off, and would keep the run, and a sweep that comes to it, waiting for as long as it is.
+SILENT_MS = 30_000
 
 
 def locked(run_id: UUID, after: int) -> tuple[Run, datetime | str, list[Event]] | None:
@@ -33,7 +36,7 @@ def locked(run_id: UUID, after: int) -> tuple[Run, datetime | str, list[Event]] 
         row = cursor.fetchone()
     if row is None:
         return None
-    *columns, now, news = row
+    *columns, now, news, _ = row
     return statements.made(Run, columns), now, [_event(one) for one in news or ()]
 
 
@@ -49,7 +52,7 @@ SELECT {columns}, CLOCK_TIMESTAMP(), (
     FROM (
         SELECT * FROM {events} WHERE run_id = here.id AND seq > %s ORDER BY seq LIMIT {AT_ONCE}
     ) AS news
-)
+), SET_CONFIG('idle_in_transaction_session_timeout', '{SILENT_MS}', TRUE)
 FROM {statements.quoted(Run._meta.db_table)} AS here WHERE here.id = %s FOR NO KEY UPDATE
 """  # noqa: S608  no values
 
