@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from runs.kernel import loop_events, spending, stalls
+from runs.kernel import loop_bounds, loop_events, spending
 from runs.kernel.conditions import ConditionResult, evaluate, is_data
 from runs.kernel.errors import LoopError
 from runs.kernel.events import EventKind, Path
 from runs.kernel.graph import LeafShape, LoopShape, Shape
 from runs.kernel.loop_events import AFTER, COMPLETE
-from runs.kernel.loops import LoopState, evidence_of
-from runs.kernel.outcomes import Outcome, Revision, Status
+from runs.kernel.loops import LoopState
+from runs.kernel.outcomes import Outcome, Status
 from runs.kernel.slots import REVIEW
 
 if TYPE_CHECKING:
@@ -47,17 +47,21 @@ def current(shape: LoopShape, state: LoopState) -> Shape:
 def pause_of(turn: Decision, shape: LoopShape, path: Path) -> Outcome:
     """What the loop shows while it waits: what its body or review waits for."""
     state = turn.state.loops[path]
-    paused = state.review if state.in_review else state.body
-    return paused or turn.pause_of(current(shape, state), path)
+    return _paused(state) or turn.pause_of(current(shape, state), path)
 
 
 def leave(turn: Decision, shape: LoopShape, path: Path) -> Outcome:
     """Record that the session leaves the loop at a question; a later one carries on (R250)."""
     state = turn.state.loops[path]
-    paused = state.review if state.in_review else state.body
-    outcome = paused or turn.leave_job(current(shape, state), path)
+    outcome = _paused(state) or turn.leave_job(current(shape, state), path)
     turn.record(EventKind.LOOP_END, path, outcome=outcome.to_json(), iterations=state.iteration)
     return outcome
+
+
+def _paused(state: LoopState) -> Outcome | None:
+    """The pause of a body or review that asked nobody."""
+    ended = state.review if state.in_review else state.body
+    return ended if ended is not None and ended.status == "paused" else None
 
 
 def _depth(path: Path) -> int:
@@ -160,7 +164,7 @@ class _Loop:
             spent = rule.max_consecutive is not None and self.state.raises >= rule.max_consecutive
             return body if rule.fails or spent else None
         if body.status == "fail" and body.error is not None and not body.retryable:
-            return replace(body, revision=_kept(body.revision))
+            return replace(body, revision=loop_bounds.kept(body.revision))
         return None
 
     def _met(self) -> bool:
@@ -175,8 +179,7 @@ class _Loop:
             return self._end(_cancelled(self.state.body))
         if self.shape.review is None:
             return self._end(self._passed())
-        self.turn.record(EventKind.STEP_READY, self.path, task=REVIEW)
-        return BUSY
+        return self._begin(EventKind.STEP_READY, task=REVIEW)
 
     def _passed(self) -> Outcome:
         """The loop's pass: words of the review, data of the body (runs.md R155, R156)."""
@@ -213,7 +216,7 @@ class _Loop:
             return WAITING
         if self.state.raised:
             return self._end(_failed({**(review.error or {}), "phase": "review"}, self.state.body))
-        goes_on = not review.passed and self._spent(review) is None
+        goes_on = not review.passed and loop_bounds.spent(self.shape, self.state, review) is None
         spent = spending.at(
             self.turn.state.purses, self.path, (self.state.invocation, self.state.iteration)
         )
@@ -238,7 +241,9 @@ class _Loop:
     # --- another round, or the last --------------------------------------------------------------
 
     def _again(self) -> Progress:
-        spent = self._spent(self.state.review if self.state.phase == "reviewed" else None)
+        spent = loop_bounds.spent(
+            self.shape, self.state, self.state.review if self.state.phase == "reviewed" else None
+        )
         if spent is None:
             return self._next()
         if spent.stall is not None:
@@ -249,40 +254,6 @@ class _Loop:
                 report=dict(spent.stall),
             )
         return self._end(spent)
-
-    def _spent(self, review: Outcome | None) -> Outcome | None:
-        """What the loop ends with when no further round may follow (runs.md R159, R160, R168)."""
-        state, shape = self.state, self.shape
-        body = state.body or Outcome(status="fail")
-        rejected = review or state.rejected
-        kept = _kept(rejected.revision) if rejected is not None else None
-        if review is not None:
-            # Asked before the rejection is recorded, and again after.
-            rejections = state.rejections + (state.phase == "review")
-            limit = shape.max_review_restarts
-            if limit is not None and rejections >= limit:
-                return replace(review, status="exhausted", data=body.data, revision=kept)
-            if shape.max is not None and state.iteration >= shape.max:
-                return replace(review, status="fail", data=body.data, revision=kept)
-        elif shape.max is not None and state.iteration >= shape.max:
-            return Outcome(status="exhausted", summary=body.summary, data=body.data, revision=kept)
-        if stalled := self._stalled():
-            return Outcome(
-                status="exhausted",
-                summary=str(stalled["reason"]),
-                data=body.data,
-                revision=kept,
-                stall=stalled,
-            )
-        return None
-
-    def _stalled(self) -> Mapping[str, Any] | None:
-        rule = self.shape.no_progress
-        if rule is None or not self.state.iteration:
-            return None
-        last = evidence_of(self.state)
-        found = stalls.watch(rule, (*self.state.history, last))
-        return stalls.report(rule, found, last) if len(found.flat) >= rule.window else None
 
     def _next(self) -> Progress:
         if self.cancelled:
@@ -301,8 +272,16 @@ class _Loop:
                 return BUSY
             if self.turn.now < until:
                 return BUSY
-        self._warn_of_no_evidence()
-        self.turn.record(EventKind.LOOP_ITERATION, self.path, iteration=self.state.iteration + 1)
+        if self.room and loop_bounds.shows_nothing(self.shape, self.state):
+            text = f"{self.shape.name}: its last rounds showed nothing that could stall."
+            self.turn.record(EventKind.LOG, (), level="warn", message=text)
+        return self._begin(EventKind.LOOP_ITERATION, iteration=self.state.iteration + 1)
+
+    def _begin(self, kind: EventKind, **fields: Any) -> Progress:
+        """Begin new work, when the graph around has a slot free for it (runs.md R116)."""
+        if not self.room:
+            return WAITING
+        self.turn.record(kind, self.path, **fields)
         return BUSY
 
     def _wait_ms(self) -> int:
@@ -311,15 +290,6 @@ class _Loop:
         if self.state.raised and self.shape.retry is not None and self.shape.retry.backoff_ms:
             return self.shape.retry.backoff_ms
         return self.shape.delay_ms
-
-    def _warn_of_no_evidence(self) -> None:
-        rule = self.shape.no_progress
-        if rule is None or not self.state.iteration:
-            return
-        found = stalls.watch(rule, (*self.state.history, evidence_of(self.state)))
-        if found.blank == rule.window:
-            text = f"{self.shape.name}: {rule.window} rounds showed nothing that could stall."
-            self.turn.record(EventKind.LOG, (), level="warn", message=text)
 
     # --- checks ----------------------------------------------------------------------------------
 
@@ -349,8 +319,7 @@ class _Loop:
         if self.cancelled:
             return self._end(_cancelled(self.state.body))
         number = 1 if check is None else check.number + 1
-        self.turn.record(EventKind.STEP_READY, self.path, task=task, number=number)
-        return BUSY
+        return self._begin(EventKind.STEP_READY, task=task, number=number)
 
     # --- the end ---------------------------------------------------------------------------------
 
@@ -385,8 +354,3 @@ def _failed(error: Mapping[str, Any], body: Outcome | None) -> Outcome:
     status: Status = "aborted" if error.get("code") == "ABORTED" else "fail"
     data = None if body is None else body.data
     return Outcome(status=status, summary=str(error.get("message")), error=error, data=data)
-
-
-def _kept(revision: Revision | None) -> Revision | None:
-    """A loop that ran out sends nothing back: its findings lose their target (runs.md R161)."""
-    return None if revision is None else replace(revision, target=None, rerun=None)
