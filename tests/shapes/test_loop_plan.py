@@ -51,8 +51,10 @@ def test_the_meta_of_a_loop_r188() -> None:
 
 def test_a_plan_shows_bounds_body_and_review_r190() -> None:
     assert render_plan(job_meta(full())) == [
-        "loop refine (at most 4 rounds; at most 2 rejections; stalls after 3 flat rounds; "
-        "starts when never; until never and check; stops on never; checks first)",
+        (
+            "loop refine (at most 4 rounds; at most 2 rejections; stalls after 3 flat rounds; "
+            "starts when never; until never and check; stops on never; checks first)"
+        ),
         "  dag work (1 node)",
         "    write",
         "      fn write",
