@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from gates.models import Request
+from runs.kernel.questions import PURPOSE as QUESTION
 
 END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=UTC)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -66,5 +67,5 @@ def kind(routing: dict[str, Any]) -> str:
     named = routing.get("kind")
     if named in Request.Kind.values:
         return str(named)
-    is_question = routing.get("purpose") == "reconcile"
+    is_question = routing.get("purpose") in ("reconcile", QUESTION)
     return str(Request.Kind.QUESTION if is_question else Request.Kind.GATE)

@@ -33,8 +33,12 @@ def next_of(row: Request, run: Run, state: RunState) -> Next:
     The step that asked still waits on this very question, or it has gone on.
     """
     asker = state.slots.get(tuple(row.step_path))
-    if run.kind == Run.Kind.EXTERNAL or asker is None or not asker.request_id:
+    if run.kind == Run.Kind.EXTERNAL or asker is None:
         return "recorded"
+    if not asker.request_id:
+        # A step that runs once more with its answer has forgotten what it asked.
+        goes_on = "purpose" in row.routing and asker.status in ("queued", "running")
+        return "resumed" if goes_on else "recorded"
     waits = asker.status == "asking" and asker.request_id == columns.true_id(
         row, state.callbacks.requests
     )

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         kickback,
         revision_request,
     )
+    from runs.kernel.questions import Question
     from runs.kernel.turns import AgentRequest, AgentResult, EngineError
     from runs.publishing import publish
     from runs.report.cost import cost_report, format_cost_report
@@ -70,6 +71,7 @@ __all__ = [
     "Node",
     "Outcome",
     "PipelineStage",
+    "Question",
     "RunBusy",
     "Signal",
     "agent_check",
@@ -164,6 +166,7 @@ _NAMES_IN = {
         "kickback",
         "revision_request",
     ),
+    "runs.kernel.questions": ("Question",),
     "runs.kernel.turns": ("AgentRequest", "AgentResult", "EngineError"),
     "runs.publishing": ("publish",),
     "runs.report.cost": ("cost_report", "format_cost_report"),

@@ -11,6 +11,7 @@ from runs.kernel.events import Event, EventKind, Path
 from runs.kernel.graph import GraphShape, LeafShape, LoopShape, Shape, leaf_count
 from runs.kernel.loop_events import COMPLETE, LOOP_TASKS
 from runs.kernel.loops import LoopState
+from runs.kernel.questions import PURPOSE as QUESTION
 from runs.kernel.slots import WHEN, Slot
 from runs.kernel.state import RunState
 from runs.models import Run
@@ -109,7 +110,7 @@ def _activity(shape: Shape, state: RunState) -> tuple[bool, set[str]]:
             held = state.callbacks.requests.get(slot.request_id)
             if held is not None and held.is_live:
                 purpose = slot.ask.get("purpose") if slot.ask is not None else None
-                kinds.add("question" if purpose == "reconcile" else "gate")
+                kinds.add("question" if purpose in ("reconcile", QUESTION) else "gate")
     return busy, kinds
 
 

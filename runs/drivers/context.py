@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Literal, Self, TypeVar, cast
 
+from runs.drivers import questions as asking
 from runs.drivers.notes import GuardedCallbacks, Notes
 from runs.drivers.ports import Callbacks, StepPort
 from runs.drivers.signal import Signal
@@ -19,6 +20,7 @@ from runs.kernel.events import EventKind
 from runs.kernel.gate import CallbackRequest
 from runs.kernel.jsonable import JSONValue, frozen_object
 from runs.kernel.outcomes import Outcome
+from runs.kernel.questions import Answer, Question
 from runs.kernel.state import is_folded
 from runs.kernel.turns import AgentRequest, AgentResult
 
@@ -112,6 +114,38 @@ class Context(Tools):
         """Call the author's function, sync or async, with this context or the given arguments."""
         value = fn(*args) if args else fn(self)
         return asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value
+
+    def ask_questions(
+        self,
+        questions: Iterable[Question | Mapping[str, Any] | str],
+        *,
+        title: str = "",
+        about: Any = None,
+        audience: Mapping[str, list[str]] | None = None,
+        priority: int = 0,
+        due_in_seconds: float | None = None,
+        on_answer: Literal["resume", "hold"] = "resume",
+        per_attempt: bool = False,
+    ) -> list[Answer]:
+        """The answers of a person, in the order of the questions (interactions.md section 4).
+
+        The step waits without a worker and is run again from its start when they are there: each
+        call then gets the answers of the same call before, as long as it asks the same. A text is
+        answered with a text, None when it was left out; `multiple` with a list. At most 20
+        questions in a step and 100 in a run (design D11).
+        """
+        routing: dict[str, Any] = {}
+        if audience:
+            routing["audience"] = {key: list(names) for key, names in audience.items()}
+        if priority:
+            routing["priority"] = priority
+        if due_in_seconds is not None:
+            routing["dueInSeconds"] = due_in_seconds
+        if on_answer != "resume":
+            routing["onAnswer"] = on_answer
+        return asking.ask(
+            self, questions, title=title, about=about, per_attempt=per_attempt, routing=routing
+        )
 
     def asked(self, request: CallbackRequest) -> None:
         """Remember which question this job put, for its `job:end` (gates.md G108)."""

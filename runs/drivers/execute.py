@@ -13,7 +13,7 @@ from typing import Any
 from runs.drivers import clean, isolation
 from runs.drivers.context import Context, GraphPosition
 from runs.drivers.plain import plain
-from runs.kernel.asking import asked, put, routing_of
+from runs.kernel.asking import ask_questions, asked, put, routing_of
 from runs.kernel.conditions import ConditionResult
 from runs.kernel.errors import LoopError, as_loop_error
 from runs.kernel.events import Event, EventKind, Path, joined
@@ -23,6 +23,7 @@ from runs.kernel.loop_events import COMPLETE
 from runs.kernel.loops import LoopState
 from runs.kernel.outcomes import Outcome, failing
 from runs.kernel.places import Place, trail
+from runs.kernel.questions import PURPOSE as QUESTION
 from runs.kernel.sendbacks import needs_of
 from runs.kernel.slots import JOB, WHEN
 from runs.kernel.state import RunState
@@ -75,13 +76,25 @@ def _isolated(leaf: Leaf, ctx: Context, name: str, **options: Any) -> Ended:
 def _attempt(leaf: Leaf, ctx: Context) -> Ended:
     """Run the body; whatever it raises becomes a recorded outcome (runs.md R34)."""
     try:
-        value = leaf(ctx)
+        value = _asked_or_done(leaf, ctx)
         if isinstance(value, Asking):
             return Ended(asking=clean.question(ctx, value))
         outcome = clean.outcome(ctx, _frozen(leaf, outcome_of(leaf.shape.label, value)))
     except (Exception, SystemExit, asyncio.CancelledError) as raised:  # noqa: BLE001 - see R34
         return _raised(leaf, ctx, raised)
     return Ended(outcome=outcome, asked=_asked(ctx, outcome), error=_returned_error(outcome))
+
+
+def _asked_or_done(leaf: Leaf, ctx: Context) -> Any:
+    """What the body returned; once it has asked, nothing else it does counts (I25)."""
+    questions = ctx.notes.questions
+    questions.begin()
+    try:
+        value = leaf(ctx)
+    except BaseException:
+        if questions.waiting is None:
+            raise
+    return value if questions.waiting is None else questions.waiting
 
 
 def _frozen(leaf: Leaf, outcome: Outcome) -> Outcome:
@@ -133,6 +146,8 @@ def _asked(ctx: Context, outcome: Outcome) -> Mapping[str, JSONValue] | None:
 
 def bind(state: RunState, place: Place, question: Asking, now: int) -> list[Event]:
     """The events that put a body's question and bind it to its step."""
+    if question.routing.get("purpose") == QUESTION:
+        return ask_questions(state, place, question.request, question.routing, now)
     routing = routing_of(place, state, question.request) | dict(question.routing)
     return put(state, place, question.request, routing, now)
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from runs.drivers.ports import Callbacks
+from runs.drivers.questions import Asked
 from runs.engines.scrub import Scrubber, looks_secret, secret_values
 from runs.kernel.errors import LoopError
 from runs.kernel.gate import CallbackRequest
@@ -20,6 +21,7 @@ class Notes:
 
     def __init__(self) -> None:
         self.asked: CallbackRequest | None = None
+        self.questions = Asked()
         self._injected: dict[str, set[str]] = {}
         self._lock = threading.Lock()
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from runs.kernel import callbacks, sendbacks
+from runs.kernel import callbacks, questions, sendbacks
 from runs.kernel.approvals import (
     approval_outcome,
     approval_request,
@@ -94,6 +95,17 @@ def routing_of(place: Place, state: RunState, request: CallbackRequest) -> dict[
         limit = place.graph.limit_for(shape.target) if declared else 0
         routing["sendBacksLeft"] = max(0, limit - spent)
     return routing
+
+
+def ask_questions(
+    state: RunState, place: Place, request: CallbackRequest, routing: Mapping[str, Any], now: int
+) -> list[Event]:
+    """Put the questions of a step; one too many for the run fails it (design D11)."""
+    if questions.too_many(state.callbacks, request):
+        text = f"a run asks at most {questions.MAX_PER_RUN} questions."
+        return _failed(place, failing(LoopError("VALIDATION", text, phase="body")), None, now)
+    attempt = {} if place.node is None else {"attempt": place.attempt}
+    return put(state, place, request, {**routing, **attempt}, now)
 
 
 def put(

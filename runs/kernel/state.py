@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from runs.kernel import callbacks, loopfold, scopes, sessions, spending
+from runs.kernel import callbacks, loopfold, questions, scopes, sessions, spending
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind, Path
 from runs.kernel.outcomes import Outcome
 from runs.kernel.retries import MAX_WAIT_MS, Limits
@@ -280,7 +280,7 @@ def _condition(state: RunState, event: Event) -> RunState:
 
 def _routed(state: RunState, event: Event) -> RunState:
     """A question is bound to the step that asked it."""
-    if event.fields.get("purpose") not in ("approval", "reconcile"):
+    if event.fields.get("purpose") not in ("approval", "reconcile", questions.PURPOSE):
         return state
     return put_slot(
         state,

@@ -9,6 +9,7 @@ from typing import Any
 from runs.drivers.context import Context
 from runs.kernel.conditions import failed, passed
 from runs.kernel.outcomes import kickback
+from runs.kernel.questions import Question
 from runs.shapes.approval import approval
 from runs.shapes.dag import dag, pipeline
 from runs.shapes.loop import loop
@@ -206,6 +207,39 @@ def checks() -> Any:
     )
 
 
+def step_that_asks() -> Any:
+    """Two forms, one after the other, in the middle of a graph."""
+
+    def build(ctx: Context) -> str:
+        colour, sizes = ctx.ask_questions(
+            [
+                Question("Which colour?", key="colour", options=["red", "blue"]),
+                Question("Which sizes?", key="sizes", options=["S", "M"], multiple=True),
+            ]
+        )
+        (name,) = ctx.ask_questions([f"A name for the {colour} one?"], about={"colour": colour})
+        return f"{name}: {colour} {sizes}"
+
+    return pipeline(
+        "asks",
+        [
+            {"name": "build", "job": fn_job("build", build)},
+            {"name": "review", "job": sends_back("build", 1), "accepts_kickback_to": ["build"]},
+        ],
+        max_kickbacks=2,
+    )
+
+
+def asks_every_round() -> Any:
+    """A job of a loop that asks anew in each of its rounds."""
+
+    def body(ctx: Context) -> str:
+        (word,) = ctx.ask_questions(["A word?"], per_attempt=True)
+        return str(word)
+
+    return loop("l", fn_job("body", body), until=loops.from_round(2))
+
+
 SCENARIOS: dict[str, Scenario] = {
     "one job": Scenario(lambda: ok("alone"), "pass"),
     "one job that breaks": Scenario(lambda: breaks("alone"), "fail"),
@@ -229,6 +263,17 @@ SCENARIOS: dict[str, Scenario] = {
     "two questions, one no": Scenario(two_questions, "fail", (YES, NO)),
     "question from a function": Scenario(computed_question, "pass", (YES,)),
     "question deep inside": Scenario(asks_deep_inside, "pass", (YES,)),
+    "step that asks": Scenario(
+        step_that_asks,
+        "pass",
+        ({"colour": "red", "sizes": ["S", "M"]}, {"answer": "Rosa"}),
+    ),
+    "one job that asks": Scenario(
+        lambda: fn_job("alone", lambda ctx: str(ctx.ask_questions(["Well?"]))),
+        "pass",
+        ({"answer": "yes"},),
+    ),
+    "loop that asks": Scenario(asks_every_round, "pass", ({"answer": "a"}, {"answer": "b"})),
     "loop": Scenario(lambda: loop("l", loops.writes(), until=loops.from_round(3)), "pass"),
     "loop of graphs with a panel": Scenario(loops.reviewed_graph, "pass"),
     "loop whose names are all the same": Scenario(loops.same_names, "pass"),

@@ -1,0 +1,117 @@
+"""How a step asks a person and goes on: it runs again from its start, answers in hand."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from runs.kernel import questions as parts
+from runs.kernel.errors import LoopError
+from runs.kernel.gate import CallbackRequest
+from runs.kernel.jsonable import JsonValueError, frozen_object
+from runs.kernel.questions import Answer, Question
+from runs.shapes.job import Asking
+
+if TYPE_CHECKING:
+    from runs.drivers.context import Context
+
+
+class AnswerAwaited(BaseException):
+    """The step has asked and goes no further in this start; it is no error to catch."""
+
+
+class Asked:
+    """What one start of a step has asked so far. Its calls are told apart by their order."""
+
+    def __init__(self) -> None:
+        self.waiting: Asking | None = None
+        self._thread: int | None = None
+        self._calls = 0
+        self._count = 0
+
+    def begin(self) -> None:
+        """A step's body begins on this thread: from here it may ask."""
+        self._thread = threading.get_ident()
+
+    def next_call(self, count: int) -> int:
+        """The number of the call that puts so many questions, from 1."""
+        if self._thread is None:
+            raise _refused("only a step can ask questions; a condition or a hook cannot.")
+        if self._thread != threading.get_ident():
+            # The order of calls is what finds their answers again.
+            raise _refused("a step asks its questions on its own thread.")
+        self._count += count
+        if self._count > parts.MAX_PER_STEP:
+            raise _refused(f"a step asks at most {parts.MAX_PER_STEP} questions.")
+        self._calls += 1
+        return self._calls
+
+
+def ask(
+    ctx: Context,
+    given: Iterable[Question | Mapping[str, Any] | str],
+    *,
+    title: str,
+    about: Any,
+    per_attempt: bool,
+    routing: Mapping[str, Any],
+) -> list[Answer]:
+    """The stored answers to these questions; without them the step ends here and waits."""
+    asked = ctx.notes.questions
+    if asked.waiting is not None:
+        raise AnswerAwaited
+    request, listed = _request(ctx, given, title, _about(ctx, about, per_attempt=per_attempt))
+    response = _answer_to(ctx, request)
+    if response is None:
+        asked.waiting = Asking(request=request, routing=_routing(request, routing))
+        raise AnswerAwaited
+    usable = [question for question in listed if question is not None]
+    for key, words in parts.answer_faults(usable, response):
+        raise _refused(f"the answer {key!r} cannot be used: {words}")
+    return parts.answers_of(listed, response)
+
+
+def _request(
+    ctx: Context, given: Iterable[Any], title: str, about: Any
+) -> tuple[CallbackRequest, list[Question | None]]:
+    try:
+        listed = parts.read_questions(given)
+        usable = [question for question in listed if question is not None]
+        call = ctx.notes.questions.next_call(len(usable))
+        return parts.question_request(ctx.path, call, usable, title=title, about=about), listed
+    except (ValueError, TypeError) as error:
+        raise _refused(f"ask_questions: {error}") from error
+
+
+def _about(ctx: Context, about: Any, *, per_attempt: bool) -> Any:
+    """What is asked about; asked anew in every attempt and round, with their numbers (D7)."""
+    if not per_attempt:
+        return about
+    about = about if isinstance(about, Mapping) else {} if about is None else {"subject": about}
+    attempt = ctx.graph.attempt if ctx.graph is not None else 1
+    rounds = {"round": list(ctx.rounds)} if ctx.rounds else {}
+    return {**about, "attempt": attempt, **rounds}
+
+
+def _routing(request: CallbackRequest, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    if given.get("onAnswer", "resume") not in ("resume", "hold"):
+        raise _refused('on_answer of ask_questions is "resume" or "hold".')
+    facts = {"purpose": parts.PURPOSE, "question": request.decision_text}
+    try:
+        return frozen_object("the routing", {**given, **facts})
+    except JsonValueError as error:
+        raise _refused(f"ask_questions: {error}") from error
+
+
+def _answer_to(ctx: Context, request: CallbackRequest) -> Mapping[str, Any] | None:
+    """The answer the history holds; reading posts nothing."""
+    for event in reversed(ctx.callbacks.history(request.request_id)):
+        if event["kind"] == "callback-submitted":
+            response: Mapping[str, Any] = event["response"]
+            return response
+    return None
+
+
+def _refused(text: str) -> LoopError:
+    return LoopError("VALIDATION", text, phase="body")
