@@ -223,6 +223,11 @@ class MemorySession:
         """Turn the crank until the run ends or leaves at a question."""
         try:
             return self._run()
+        except BaseException:
+            # Without a result nobody could ever take the page down.
+            if self.monitor is not None:
+                self.monitor.close()
+            raise
         finally:
             for sink in self.sinks:
                 try:

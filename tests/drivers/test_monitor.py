@@ -16,13 +16,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from runs.drivers.callbacks import CallbackClient, create_callback_client
-from runs.drivers.errors import StorageError
+from runs.drivers.errors import RecordDamaged, StorageError
 from runs.drivers.memory import RunResult, run
-from runs.drivers.monitor.view import outermost
-from runs.kernel.outcomes import kickback
 from runs.shapes.approval import approval
-from runs.shapes.dag import Node, dag, pipeline
-from runs.shapes.loop import loop
+from runs.shapes.dag import dag, pipeline
 from runs.shapes.steps import fn_job
 
 YES = {"approved": True}
@@ -169,54 +166,6 @@ def test_the_state_of_a_run_at_work() -> None:
     (state,) = seen
     assert (state["status"], state["nodes"]["a"]["phase"]) == ("running", "running")
     assert "outcome" not in state
-
-
-def test_skips_send_backs_and_rounds_are_shown() -> None:
-    def check(ctx: Any) -> Any:
-        return kickback("a", "once more") if ctx.graph.attempt == 1 else None
-
-    inner = dag(
-        "g",
-        {
-            "a": nothing,
-            "b": Node(job=fn_job("b", check), needs="a", accepts_kickback_to=["a"]),
-            "c": Node(job=nothing, needs="b", when=lambda _ctx, _last: False, optional=True),
-        },
-        max_kickbacks=1,
-    )
-    result = run(loop("l", inner, max=1), monitor=True)
-    state = Page(create_callback_client(), result).state()
-    result.monitor.close()
-
-    assert state["name"] == "l"
-    assert {name: node["runs"] for name, node in state["nodes"].items()} == {
-        "a": 2,
-        "b": 2,
-        "c": 0,
-    }
-    assert state["nodes"]["c"]["phase"] == "skipped"
-    assert state["nodes"]["c"]["optional"] is True
-    (back,) = state["kickbacks"]
-    assert (back["from"], back["to"], back["accepted"], back["count"]) == ("b", "a", True, 1)
-
-
-def test_only_the_outermost_graph_is_shown() -> None:
-    inner = dag("inner", {"x": nothing})
-    assert outermost(dag("outer", {"in": inner}).shape)[0] == ("outer",)
-    assert outermost(fn_job("a", nothing).shape) == (None, None)
-
-
-def test_two_hundred_events_are_kept() -> None:
-    def work(ctx: Any) -> None:
-        for number in range(300):
-            ctx.log(str(number))
-
-    result = run(fn_job("a", work), monitor=True)
-    state = Page(create_callback_client(), result).state()
-    result.monitor.close()
-
-    assert len(state["events"]) == 200
-    assert state["events"][-1]["kind"] == "run:end"
 
 
 def test_an_answer_is_claimed_and_submitted_as_the_page(page: Page) -> None:
@@ -382,6 +331,19 @@ def test_a_closed_page_is_gone_and_closing_twice_is_fine(page: Page) -> None:
         socket.create_connection(("127.0.0.1", int(str(page.parts.port))), timeout=5),
     ):
         pass
+
+
+def test_a_run_that_breaks_off_takes_its_page_down(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    path.write_text('{"kind":"dag:end","ts":1,"path":["g"],"outcome":{},"session":1}\n')
+    before = threading.active_count()
+
+    with pytest.raises(RecordDamaged):
+        run(FLOW, monitor=True, record_to=path, resume=True)
+    assert threading.active_count() == before
+    # And its record may be taken by the next.
+    result = run(FLOW, record_to=path)
+    assert result.record_path == str(path)
 
 
 def test_a_record_of_a_run_with_a_page_names_its_address(tmp_path: Path) -> None:
