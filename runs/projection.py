@@ -18,6 +18,7 @@ from runs.kernel.events import Event, EventKind, Path
 from runs.kernel.graph import GraphShape, LeafShape, LoopShape, Shape
 from runs.kernel.loops import LoopState
 from runs.kernel.outcomes import Outcome
+from runs.kernel.places import trail
 from runs.kernel.slots import REVIEW
 from runs.kernel.state import NodeState, RunState, Slot
 from runs.models import Step
@@ -268,7 +269,7 @@ def _loop_facts(shape: Shape, path: Path, state: RunState, *, in_review: bool) -
     here = in_review == loop.in_review and loop.iteration > 0 and not loop.anew
     span = loop.review_span if in_review else loop.body_span
     outcome = loop.review if in_review else loop.body
-    is_leaf = isinstance(shape_at(shape, path, state.loops), LeafShape)
+    is_leaf = isinstance(_job_in(shape, path, state, in_review=in_review), LeafShape)
     ended = outcome is not None and outcome.status != "paused"
     return {
         "status": _inner_status(loop, slot if here and is_leaf else None, outcome, here=here),
@@ -281,6 +282,15 @@ def _loop_facts(shape: Shape, path: Path, state: RunState, *, in_review: bool) -
         "request_id": plain(slot.request_id if here and is_leaf else "", 600),
         "sent_back_to": "",
     }
+
+
+def _job_in(shape: Shape, path: Path, state: RunState, *, in_review: bool) -> Shape | None:
+    """The body or the review of the loop at `path`, whichever it is at."""
+    way = trail(shape, path, state.loops)
+    owner = way[-1].owner if way else None
+    if not isinstance(owner, LoopShape):
+        return None
+    return owner.review if in_review else owner.body
 
 
 def _inner_status(

@@ -34,6 +34,20 @@ def test_a_nest_six_deep_ends_on_one_worker() -> None:
     assert (run.done_count, run.total_count) == (7, 7)
 
 
+def test_a_body_that_is_a_graph_has_a_beginning_and_an_end() -> None:
+    body = pipeline("work", [{"name": "a", "job": ok("a")}])
+    run = flows.ran(pipeline("p", [{"name": "draft", "job": loop("l", body, review=ok("check"))}]))
+    rows = {tuple(step.path): step for step in run.steps.all()}
+    for path in (
+        ("p", "draft", "l"),
+        ("p", "draft", "l", "review"),
+        ("p", "draft", "l", "work", "a"),
+    ):
+        assert rows[path].started_at is not None, path
+        assert rows[path].ended_at is not None, path
+        assert rows[path].status == "passed"
+
+
 def test_a_loop_of_five_hundred_rounds_ends_on_one_worker() -> None:
     job = loop("l", fn_job("count", lambda ctx: None), until=never, max=500)
     run = flows.start(job)
