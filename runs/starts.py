@@ -224,18 +224,8 @@ class Start:
             port=self,
             signal=self.signal,
             idempotency_key=steps.idempotency_key(str(self.due.run_id), state, self.path),
-            needs=position.needs,
-            graph=position.graph,
-            last_review=position.last_review,
-            last_outcome=position.last_outcome,
-            last_gate=position.last_gate,
-            iteration=position.iteration,
-            rounds=position.rounds,
-            loop_entries=position.loop_entries,
-            depth=position.depth,
             on_callback="wait",
-            timeout_ms=position.timeout_ms,
-            timeout_grace_ms=position.timeout_grace_ms,
+            **position.facts(),
         )
 
     # --- the port --------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -209,6 +209,11 @@ class Position:
     def iteration(self) -> int:
         """The round of the nearest loop (runs.md R6)."""
         return self.rounds[-1] if self.rounds else 0
+
+    def facts(self) -> dict[str, Any]:
+        """What of the context comes from where the job stands, by the names it has there."""
+        told = {item.name: getattr(self, item.name) for item in fields(self)}
+        return told | {"iteration": self.iteration}
 
 
 def position_of(shape: Shape, state: RunState, path: Path, task: str = JOB) -> Position:
