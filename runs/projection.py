@@ -141,7 +141,7 @@ def _changed(
         return [] if same else [()]
     touched: Iterable[Path]
     if any(event.kind in _WIDE for event in events):
-        touched = [(*path, name) for path, scope in after.scopes.items() for name in scope.nodes]
+        touched = [(*path, name) for path in after.scopes for name in _names(path, before, after)]
         touched += after.loops
     else:
         touched = dict.fromkeys(path for event in events for path in _touched(event))
@@ -152,6 +152,12 @@ def _changed(
             if path in after.loops:
                 found[*path, REVIEW] = None
     return list(found)
+
+
+def _names(path: Path, before: RunState, after: RunState) -> Iterable[str]:
+    """The nodes of the graph at `path`, and of the other one that stood there before it."""
+    nodes, old = after.scopes[path].nodes, before.scopes.get(path)
+    return nodes if old is None or old.nodes is nodes else {**old.nodes, **nodes}
 
 
 def _touched(event: Event) -> Iterator[Path]:
@@ -170,9 +176,9 @@ def _differs(path: Path, before: RunState, after: RunState) -> bool:
     if after.loops.get(path) is not before.loops.get(path):
         return True
     scope, old = after.scopes.get(path[:-1]), before.scopes.get(path[:-1])
-    if scope is old or scope is None or path[-1] not in scope.nodes:
+    if scope is old or scope is None:
         return False
-    return old is None or scope.nodes[path[-1]] is not old.nodes.get(path[-1])
+    return scope.nodes.get(path[-1]) is not (None if old is None else old.nodes.get(path[-1]))
 
 
 @dataclass(slots=True)

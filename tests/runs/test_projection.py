@@ -14,6 +14,7 @@ from runs import rebuild, services, sweep, worker
 from runs.drivers.context import Context
 from runs.models import Artifact, Run, Step
 from runs.shapes.dag import pipeline
+from runs.shapes.loop import loop
 from runs.shapes.steps import fn_job
 from tests import flows
 from tests.runs.scenarios import NO, SCENARIOS, YES, Scenario, asks, ok
@@ -242,3 +243,13 @@ def test_times_of_a_run_are_those_of_its_events() -> None:
     assert run.started_at.timestamp() * 1000 == events["job:start"]
     assert run.ended_at.timestamp() * 1000 == events["run:end"]
     assert run.changed_at == run.ended_at
+
+
+def test_rows_follow_a_review_that_has_the_name_of_the_body_and_other_steps() -> None:
+    body = pipeline("g", [{"name": "a", "job": ok("a")}, {"name": "b", "job": ok("b")}])
+    run = flows.ran(loop("l", body, review=pipeline("g", [{"name": "a", "job": ok("a")}])))
+
+    assert flows.fresh(run).status == "passed"
+    # The place of `b` is one of the body, and the graph that stands there now has no such step.
+    assert Step.objects.get(run=run, path=["l", "g", "b"]).status == "idle"
+    assert rebuild.rebuild(run.pk) == 0
