@@ -1,0 +1,193 @@
+"""The faults, each a function of the play in which it happens."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from runs import services, sweep
+from runs.models import Attempt
+from tests.faults import people, scene, work
+from tests.faults.mortals import Mortals
+from tests.faults.play import Play
+
+LONG_STEP_SECONDS = 20.0
+Fault = Callable[[Play], None]
+
+
+def messages(play: Play, mode: str) -> None:
+    """Every message is doubled, or lost at first, or costs its sender's life."""
+    scene.put("mode", mode)
+    play.start(work.UNSAFE)
+    play.to_the_end()
+
+
+def kills(play: Play, workflow: str) -> None:
+    """Workers die in the middle of a step, before its effect and after it."""
+    play.start(workflow)
+    moments: tuple[str, ...] = ("before", "after") * 3
+    if play.is_short:
+        moments = ("after",) if workflow == work.SAFE else ("before",)
+    for moment in moments:
+        if victim := play.hold(moment):
+            play.workers.kill(victim.worker)
+            scene.note("faults", "killed")
+            play.workers.start(1)
+        play.release(moment)
+    play.to_the_end()
+
+
+def stalls(play: Play, workflow: str, *, patient: bool = True) -> None:
+    """A worker stops in the middle of a step, its lease lapses, others go on, and it wakes.
+
+    Patient people answer about a lost step once the worker is back; others at once.
+    """
+    if patient:
+        scene.put("people", "patient")
+    play.start(workflow)
+    for late in (True,) if play.is_short else (False, True):
+        victim = play.hold("before")
+        if victim is None:
+            break
+        play.workers.stall(victim.worker)
+        scene.note("faults", "stalled")
+        play.release("before")
+        play.until(victim.is_lost, "a lapsed lease")
+        if late and (workflow == work.SAFE or not patient):
+            play.to_the_end()
+        play.workers.wake(victim.worker)
+        play.until(victim.is_refused, "a late result that is refused")
+    scene.take("people")
+    play.to_the_end()
+
+
+def web_deaths(play: Play) -> None:
+    """Web processes die after they committed a start or an answer, before they sent it."""
+    mortals = Mortals()
+
+    def answer(run_id: object) -> None:
+        if mortals.do("answer", run=str(run_id)):
+            scene.note("faults", "died answering")
+
+    try:
+        for _ in range(play.count):
+            key = secrets.token_hex(8)
+            if mortals.do("start", workflow=work.UNSAFE, key=key):
+                scene.note("faults", "died starting")
+            # Who got no reply asks again, and gets the run that is there.
+            again = services.start_run(work.UNSAFE, {}, actor=people.WHO, idempotency_key=key)
+            play.runs.append(again)
+        play.answer = answer
+        play.to_the_end()
+    finally:
+        mortals.close()
+
+
+def scheduler_deaths(play: Play) -> None:
+    """The sweep dies after it committed what it repairs, before it sent it; the next one lives."""
+    mortals = Mortals()
+    deaths = iter(range(2 if play.is_short else 10))
+    turns = iter(lambda: True, False)
+
+    def sweeps() -> None:
+        # By turns: a sweep that may die, and one that may not.
+        if next(turns) and next(deaths, None) is not None and mortals.do("sweep"):
+            scene.note("faults", "died sweeping")
+            return
+        sweep.sweep()
+
+    scene.put("mode", "lost")
+    play.sweep = sweeps
+    try:
+        play.start(work.UNSAFE)
+        play.to_the_end()
+    finally:
+        mortals.close()
+
+
+def redelivery(play: Play, cause: str) -> None:
+    """The broker gives a message out again while its step is still being done.
+
+    Redis does so when the visibility timeout is over, RabbitMQ when the connection of the
+    consumer is closed (by the network, or by RabbitMQ itself after its consumer timeout).
+    """
+    (first,) = play.start(work.UNSAFE, 1)
+    began = time.monotonic()
+    victim = play.hold("before", f"{first.pk}/")
+    assert victim is not None
+    known = len(scene.notes("redelivered"))
+    play.start(work.UNSAFE, play.count - 1)
+    if cause == "cut":
+        assert play.wire.cut()
+        scene.note("faults", "cut")
+
+    def is_over() -> bool:
+        if cause == "visibility":
+            restore_visible()
+        is_long = play.is_short or time.monotonic() > began + LONG_STEP_SECONDS
+        return is_long and len(scene.notes("redelivered")) > known
+
+    play.until(is_over, "a message given out again")
+    assert Attempt.objects.filter(pk=victim.attempt.pk, status="running").exists()
+    play.release("before")
+    play.to_the_end()
+
+
+def restore_visible() -> None:
+    """Let Redis have back what was not acknowledged in time, as any consumer does now and then.
+
+    A worker does it every hundred seconds or so.
+    """
+    from tests.faults.app import app
+
+    with app.connection_for_write() as connection:
+        qos: Any = connection.default_channel.qos  # type: ignore[attr-defined]  # Redis has one
+        qos.restore_visible(num=100, interval=1)
+
+
+def everything(play: Play) -> None:
+    """Doubled messages, resent at once, while workers die and the wire breaks."""
+    scene.put("mode", "twice")
+    play.start(work.SAFE)
+    for moment in ("before", "after"):
+        if victim := play.hold(moment):
+            play.workers.kill(victim.worker)
+            play.workers.start(1)
+            play.wire.cut()
+            scene.note("faults", "killed and cut")
+        play.release(moment)
+    play.to_the_end()
+
+
+FAULTS: dict[str, Fault] = {
+    "every message delivered twice": partial(messages, mode="twice"),
+    "every message lost once": partial(messages, mode="lost"),
+    "worker killed in a step, retry_safe": partial(kills, workflow=work.SAFE),
+    "worker killed in a step, not retry_safe": partial(kills, workflow=work.UNSAFE),
+    "worker killed between commit and send": partial(messages, mode="dies"),
+    "worker stalls past its lease, retry_safe": partial(stalls, workflow=work.SAFE),
+    "worker stalls past its lease, not retry_safe": partial(stalls, workflow=work.UNSAFE),
+    "the same, told to run again too early": partial(stalls, workflow=work.UNSAFE, patient=False),
+    "web killed between commit and send": web_deaths,
+    "scheduler killed between commit and send": scheduler_deaths,
+    "connection cut in the middle of a step": partial(redelivery, cause="cut"),
+    "visibility timeout 5 s, step of 20 s": partial(redelivery, cause="visibility"),
+    "doubled messages, kills and cuts at once": everything,
+}
+ONLY_REDIS = {"visibility timeout 5 s, step of 20 s"}
+SHORT = (
+    "every message delivered twice",
+    "every message lost once",
+    "worker killed in a step, retry_safe",
+    "worker killed in a step, not retry_safe",
+    "worker stalls past its lease, retry_safe",
+    "web killed between commit and send",
+    "scheduler killed between commit and send",
+)
+SHORT_BY_BROKER = {
+    "redis": (*SHORT, "visibility timeout 5 s, step of 20 s"),
+    "amqp": (*SHORT, "connection cut in the middle of a step"),
+}
