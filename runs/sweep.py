@@ -15,10 +15,13 @@ from django.db.models.functions import Now
 
 from runs import dispatch, heartbeat, record
 from runs.kernel.decide import StartStep, commands
-from runs.kernel.events import EventKind
+from runs.kernel.events import EventKind, Path
+from runs.kernel.graph import LeafShape
+from runs.kernel.places import shape_at
 from runs.kernel.slots import JOB
 from runs.kernel.state import RunState
 from runs.models import Attempt, Run
+from runs.record import Turn
 
 logger = logging.getLogger(__name__)
 
@@ -94,8 +97,20 @@ def lose(attempt_pk: int, *, whatever_the_lease: bool = False) -> bool:
         if slot is not None and slot.status == "running" and slot.number == attempt.number:
             facts = {"number": attempt.number, "worker": attempt.worker, "task": attempt.task}
             turn.append(EventKind.STEP_LOST, path, facts)
+            _free_claims(turn, path)
     logger.warning("step lost run=%s step=%s", attempt.run_id, "/".join(attempt.path))
     return True
+
+
+def _free_claims(turn: Turn, path: Path) -> None:
+    """Give back what a lost step had claimed to answer it by itself (gates.md G106)."""
+    leaf = None if turn.shape is None else shape_at(turn.shape, path, turn.state.loops)
+    if not isinstance(leaf, LeafShape):
+        return
+    router = f"{leaf.label}:answer"
+    for request_id, held in turn.state.callbacks.requests.items():
+        if held.status == "claimed" and held.router_id == router:
+            turn.append(EventKind.RELEASED, path, {"requestId": request_id, "routerId": router})
 
 
 def lose_all_of(worker: str) -> int:

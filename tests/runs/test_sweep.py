@@ -10,9 +10,13 @@ from django.utils import timezone
 
 from runs import dispatch, record, sweep, worker
 from runs.drivers.context import Context
+from runs.kernel.approvals import APPROVAL_SCHEMA
+from runs.kernel.gate import create_callback_gate
 from runs.models import Attempt, Heartbeat, Run
+from runs.shapes.approval import approval
 from runs.shapes.dag import dag, pipeline
 from runs.shapes.steps import fn_job
+from runs.stored import RecordCallbacks
 from tests import flows
 
 pytestmark = pytest.mark.django_db
@@ -323,3 +327,28 @@ def test_other_apps_have_their_rows_swept_too(monkeypatch: pytest.MonkeyPatch) -
     sweep.also(lambda: 3)
 
     assert sweep.sweep().other == 3
+
+
+def test_a_lost_step_gives_back_what_it_had_claimed_to_answer_by_itself() -> None:
+    ok = approval("ok", "Well?", answer=lambda request: {"approved": True})
+    run = flows.start(dag("g", {"ok": {"job": ok, "retry_safe": True}}))
+    pk = flows.claimed(run)
+    client = RecordCallbacks(run.pk)
+    request = create_callback_gate(
+        gate_id="ok",
+        gate_version=1,
+        decision_text="Well?",
+        response_schema=APPROVAL_SCHEMA,
+        input={},
+    )
+    client.post(request)
+    # As far as the worker came before it died.
+    assert client.claim(request.request_id, "ok:answer").ok
+
+    assert sweep.lose(pk, whatever_the_lease=True)
+    flows.work(run)
+
+    assert flows.fresh(run).status == "passed"
+    kinds = flows.kinds(run)
+    assert kinds.count("callback-requested") == 1
+    assert kinds.index("callback-released") > kinds.index("step:lost")
