@@ -7,9 +7,10 @@ from typing import Any, Final
 
 from django.forms import BoundField
 
-from runs.formfields import UNSET, VerdictField
+from runs.formfields import VerdictField
 from runs.forms import SchemaForm
 from runs.plaintext import visible
+from runs.schemafield import UNSET
 
 VERDICT: Final = "approved"
 

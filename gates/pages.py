@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.urls import reverse
 
-from gates import details, queries, subject
+from gates import details, queries, subject, typed_questions
 from gates.details import GateDetail
 from gates.forms import AnswerForm
 from gates.models import Request
@@ -22,6 +22,7 @@ from runs.plaintext import visible
 
 # A copy button carries its text in the page.
 MAX_COPIED: Final = 100_000
+_ROUND: Final = frozenset({"/attempt", "/about/attempt"})
 _STATUS_WORDS: Final = {
     "answer": "yours to answer",
     "claim": "waits for an answer",
@@ -31,6 +32,13 @@ _STATUS_WORDS: Final = {
 _CLOSED_WORDS: Final = {
     Request.Status.SUPERSEDED: "This question was replaced by a newer one.",
     Request.Status.EXPIRED: "Its time was over before anybody answered.",
+}
+# What follows when nobody answers, beside the time.
+_AT_THE_END: Final[Mapping[str, str]] = {
+    "reject": ", then it counts as refused",
+    "answer": ", then its default answer counts",
+    "escalate": ", then others are asked",
+    "stay-open": " and stays open after that",
 }
 
 
@@ -132,7 +140,7 @@ class GatePage:
     @property
     def changes(self) -> list[Any]:
         """What differs from the last asking; the round itself is told in the header."""
-        return [change for change in self.detail.changes if change.path != "/attempt"]
+        return [change for change in self.detail.changes if change.path not in _ROUND]
 
     @property
     def raw_json(self) -> Any:
@@ -209,6 +217,8 @@ class GatePage:
         row = self.detail.row
         if row.closed_reason and row.status == Request.Status.CANCELLED:
             return f"This question was withdrawn: {row.closed_reason}"
+        if row.closed_reason and row.status == Request.Status.EXPIRED:
+            return f"This question {row.closed_reason}."
         return _CLOSED_WORDS.get(
             Request.Status(row.status), "This question is closed and takes no answer."
         )
@@ -288,6 +298,7 @@ def _receipt(who: Principal, detail: GateDetail, run_url: str) -> Mapping[str, A
         "verdict": given.verdict,
         "note": visible(given.note),
         "response_json": given.response,
+        "answers": typed_questions.answered(detail.row, given.response),
         "actor_label": given.actor_label,
         "at": given.at,
         "seq": given.seq,
@@ -331,7 +342,8 @@ def _resumed(detail: GateDetail) -> str:
 def _expires(row: Request) -> str:
     if row.expires_at is None or not row.is_open:
         return ""
-    return f"expires {row.expires_at:%-d %b %Y, %H:%M} UTC"
+    follows = _AT_THE_END.get(row.routing.get("onExpiry", ""), "")
+    return f"expires {row.expires_at:%-d %b %Y, %H:%M} UTC{follows}"
 
 
 def _listed(names: list[str]) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from django.urls import reverse
 
+from gates import typed_questions
 from gates.models import Request
 from runs import words
 from runs.kernel.jsonable import canonical_json
@@ -109,16 +110,17 @@ def files_of(row: Request) -> dict[str, FileFact]:
 
 def summary_of(row: Request, files: Mapping[str, FileFact]) -> list[Fact]:
     """What the decision covers: the author's choice, else the members of the input."""
+    about = typed_questions.subject_of(row)
     wanted = row.presentation.get("summary") if isinstance(row.presentation, Mapping) else None
     chosen = [
-        (str(item["label"]), _at(row.input, item["pointer"]), _Look.of(item, row.input))
+        (str(item["label"]), _at(about, item["pointer"]), _Look.of(item, about))
         for item in (wanted if isinstance(wanted, list) else ())
         if isinstance(item, Mapping) and isinstance(item.get("pointer"), str) and "label" in item
     ]
-    if not chosen and isinstance(row.input, Mapping):
-        chosen = [(name, value, _Look()) for name, value in row.input.items()]
-    elif not chosen and row.input is not None:
-        chosen = [("about", row.input, _Look())]
+    if not chosen and isinstance(about, Mapping):
+        chosen = [(name, value, _Look()) for name, value in about.items()]
+    elif not chosen and about is not None:
+        chosen = [("about", about, _Look())]
     shown = [item for item in chosen[:MAX_FACTS] if item[1] is not None]
     return [_fact(visible(label), value, look, files) for label, value, look in shown]
 

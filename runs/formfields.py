@@ -12,50 +12,21 @@ from typing import Any, Final
 from django import forms
 from django.core.exceptions import ValidationError
 
+from runs.choicefields import ChoiceField, ManyField, ManyOtherField, OtherField, texts
 from runs.kernel.jsonable import (
     MAX_SAFE_INTEGER,
     JSONValue,
     JsonValueError,
-    canonical_json,
-    json_equal,
     parse_json,
-    snapshot,
 )
 from runs.plaintext import visible
+from runs.schemafield import SchemaField, plain_text
 
-UNSET: Final = object()
 _NUMBER: Final = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 _NO_JSON: Final = re.compile(r"the text is not JSON \((.*)\)")
 _LEADING_ZEROS: Final = re.compile(r"^(-?)0+(?=\d)", re.ASCII)
 _LONG_NAMES: Final = frozenset({"note", "prompt", "description", "comment", "reason", "feedback"})
 _LONG: Final = 1_000
-_MAX_BUTTONS: Final = 4
-_MAX_RADIOS: Final = 6
-_MAX_TEXT: Final = 200_000
-
-
-class SchemaField(forms.Field):
-    """A field that yields a JSON value, or UNSET when nothing was given."""
-
-    widget_kind = "text"
-    schema_text = ""
-    zone = ""
-
-    def value_of(self, given: Any) -> Any:
-        """The JSON value of what was typed."""
-        raise NotImplementedError  # pragma: no cover - each kind of field says how
-
-    def typed(self, value: Any) -> Any:
-        """What the form would hold had this value been typed."""
-        return canonical_json(value) if isinstance(value, int | float) else value
-
-    def clean(self, value: Any) -> Any:
-        """The value, UNSET for a field left out, or what is wrong in words."""
-        if value in (None, "", []):
-            if self.required:
-                raise ValidationError("This is required.")
-            return UNSET
-        return self.value_of(value)
 
 
 class VerdictField(SchemaField):
@@ -74,71 +45,6 @@ class VerdictField(SchemaField):
 
     def typed(self, value: Any) -> Any:
         return {True: "true", False: "false"}[value] if isinstance(value, bool) else None
-
-
-class ChoiceField(SchemaField):
-    """One of the values an enum lists."""
-
-    def __init__(self, values: list[Any], **facts: Any) -> None:
-        self.options = Options(values)
-        choices = self.options.choices()
-        widget: forms.Widget
-        if len(values) <= _MAX_BUTTONS:
-            self.widget_kind, widget = "enum_buttons", forms.RadioSelect(choices=choices)
-        elif len(values) <= _MAX_RADIOS:
-            self.widget_kind, widget = "radios", forms.RadioSelect(choices=choices)
-        else:
-            self.widget_kind = "select"
-            widget = forms.Select(choices=[("", "Choose one"), *choices])
-        super().__init__(widget=widget, **facts)
-
-    def value_of(self, given: Any) -> Any:
-        return self.options.value_of(given)
-
-    def typed(self, value: Any) -> Any:
-        return self.options.key_of(value)
-
-
-class ManyField(SchemaField):
-    """Any of the values an enum lists, as tick boxes."""
-
-    widget_kind = "multi"
-
-    def __init__(self, values: list[Any], **facts: Any) -> None:
-        self.options = Options(values)
-        choices = self.options.choices()
-        super().__init__(widget=forms.CheckboxSelectMultiple(choices=choices), **facts)
-
-    def value_of(self, given: Any) -> list[Any]:
-        return [self.options.value_of(key) for key in given]
-
-    def typed(self, value: Any) -> Any:
-        listed = value if isinstance(value, list) else []
-        return [self.options.key_of(item) for item in listed]
-
-
-class Options:
-    """The values of an enum and the keys a form sends for them.
-
-    Texts stand for themselves; as soon as one value is no text, each is sent as its place.
-    """
-
-    def __init__(self, values: list[Any]) -> None:
-        plain = all(isinstance(value, str) and value for value in values)
-        keys = values if plain else [str(index) for index in range(len(values))]
-        self._values = dict(zip(keys, values, strict=True))
-
-    def choices(self) -> list[tuple[str, str]]:
-        return [(key, _shown(value)) for key, value in self._values.items()]
-
-    def value_of(self, key: Any) -> Any:
-        if key not in self._values:
-            raise ValidationError("This is not one of the choices.")
-        return self._values[key]
-
-    def key_of(self, value: Any) -> str | None:
-        keys = (key for key, own in self._values.items() if json_equal(own, value))
-        return next(keys, None)
 
 
 class NumberField(SchemaField):
@@ -180,7 +86,7 @@ class TextField(SchemaField):
         super().__init__(widget=widget, **facts)
 
     def value_of(self, given: Any) -> str:
-        return _text(given)
+        return plain_text(given)
 
 
 class DateField(SchemaField):
@@ -210,7 +116,7 @@ class JsonField(SchemaField):
 
     def value_of(self, given: Any) -> JSONValue:
         try:
-            return parse_json(_text(given), max_depth=240)
+            return parse_json(plain_text(given), max_depth=240)
         except JsonValueError as error:
             broken = _NO_JSON.fullmatch(error.reason)
             told = f"not JSON: {broken[1]}" if broken else f"no use as it is: {error.reason}"
@@ -240,6 +146,15 @@ def _made(name: str, declared: Mapping[str, Any], facts: dict[str, Any]) -> Sche
             return ChoiceField(list(values), **facts)
         case {"type": "array", "items": {"enum": [*values]}} if values:
             return ManyField(list(values), **facts)
+        case {"type": "string", "anyOf": [{"enum": [*values]}, {"type": "string"}]} if texts(
+            values
+        ):
+            return OtherField(list(values), **facts)
+        case {
+            "type": "array",
+            "items": {"type": "string", "anyOf": [{"enum": [*values]}, {"type": "string"}]},
+        } if texts(values):
+            return ManyOtherField(list(values), **facts)
         case {"type": "boolean"}:
             return VerdictField(**facts)
         case {"type": "integer" | "number" as kind}:
@@ -249,15 +164,6 @@ def _made(name: str, declared: Mapping[str, Any], facts: dict[str, Any]) -> Sche
         case {"type": "string"}:
             return TextField(long=_is_long(name, declared), **facts)
     return JsonField(declared, **facts)
-
-
-def _shown(value: Any) -> str:
-    """A value of an enum as its label."""
-    if isinstance(value, str) and value:
-        return visible(value)
-    if isinstance(value, bool):
-        return "Yes" if value else "No"
-    return canonical_json(value)
 
 
 def pretty(value: Any) -> str:
@@ -282,16 +188,3 @@ def _label(name: str, declared: Mapping[str, Any]) -> str:
 
 def _line(text: Any) -> str:
     return visible(text.strip()[:500]) if isinstance(text, str) else ""
-
-
-def _text(given: Any) -> str:
-    if not isinstance(given, str):
-        raise ValidationError("This has to be text.")
-    if len(given) > _MAX_TEXT:
-        raise ValidationError(f"This can have at most {_MAX_TEXT} characters.")
-    try:
-        snapshot(given)
-    except JsonValueError as error:
-        raise ValidationError(f"This cannot be kept: {error.reason}.") from None
-    # A browser sends both characters for each end of a line.
-    return given.replace("\r\n", "\n")

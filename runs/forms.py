@@ -9,8 +9,10 @@ from typing import Any, Final
 from django import forms
 from django.core.exceptions import ValidationError
 
-from runs.formfields import UNSET, SchemaField, field_for
+from runs.choicefields import Chosen
+from runs.formfields import field_for
 from runs.kernel.jsonable import JSONValue, thaw
+from runs.schemafield import UNSET, SchemaField
 from runs.validation import faults_of
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,60}", re.ASCII)
@@ -25,6 +27,12 @@ class SchemaBoundField(forms.BoundField):
     def widget_kind(self) -> str:
         """Which part of templates/shared/_field.html draws it."""
         return str(getattr(self.field, "widget_kind", "text"))
+
+    @property
+    def other_text(self) -> str:
+        """What was written beside Other, where the field has it."""
+        value = self.value()
+        return value.other if isinstance(value, Chosen) else ""
 
 
 class SchemaForm(forms.Form):

@@ -70,6 +70,14 @@ each("[data-verdict], [data-answer] [type=submit]", (button) => {
   }, SETTLE_MS);
 });
 
+// Whoever writes something else has chosen it; a draft that comes back has its own choice.
+each("[data-other]", (text) => {
+  text.addEventListener("input", (event) => {
+    const choice = text.closest(".choices").querySelector('[value="other"]');
+    if (event.isTrusted && text.value.trim()) choice.checked = true;
+  });
+});
+
 each("textarea", (area) => {
   if (CSS.supports("field-sizing", "content")) return;
   const fit = () => {

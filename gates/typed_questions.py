@@ -1,0 +1,45 @@
+"""The typed questions of a step as its request holds them, for the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gates.models import Request
+from runs.kernel.questions import PURPOSE
+from runs.plaintext import visible
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answered:
+    """One question with what was answered, value by value; nothing where it was left out."""
+
+    prompt: str
+    values: list[str]
+
+
+def are_in(row: Request) -> bool:
+    """Whether the request is a form of questions that a step put."""
+    asked = isinstance(row.input, Mapping) and isinstance(row.input.get("questions"), list)
+    return asked and row.routing.get("purpose") == PURPOSE
+
+
+def subject_of(row: Request) -> Any:
+    """What a request is about: the questions themselves are the form and need no second look."""
+    return row.input.get("about") if are_in(row) else row.input
+
+
+def answered(row: Request, response: Any) -> list[Answered]:
+    """The questions in their author's order with their answers; empty for any other request."""
+    if not are_in(row) or not isinstance(response, Mapping):
+        return []
+    return [
+        Answered(prompt=visible(one["prompt"]), values=_values(response.get(one["key"])))
+        for one in row.input["questions"]
+    ]
+
+
+def _values(given: Any) -> list[str]:
+    listed = given if isinstance(given, list) else [given]
+    return [visible(value) for value in listed if isinstance(value, str) and value.strip()]
