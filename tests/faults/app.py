@@ -37,7 +37,7 @@ if os.environ["CELERY_BROKER_URL"].startswith("redis"):
 def note_redelivery(request: Any = None, **_: Any) -> None:
     """The broker says of a message that it has given it out before."""
     if (request.delivery_info or {}).get("redelivered"):
-        scene.note("redelivered", f"{request.name} {request.id}")
+        scene.note("redelivered", f"{request.name} {list(request.args)}")
         scene.note("faults", "redelivered")
 
 

@@ -117,7 +117,7 @@ def main(arguments: list[str]) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     be_hasty()
     registry.refresh()
-    names = faults.SHORT_BY_BROKER[options.broker] if options.short else tuple(faults.FAULTS)
+    names = faults.SHORT[options.broker] if options.short else tuple(faults.FAULTS)
     names = tuple(
         name
         for name in names

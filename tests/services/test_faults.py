@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 
 from tests.faults import home
-from tests.faults.faults import SHORT_BY_BROKER
+from tests.faults.faults import SHORT
 
 pytestmark = [
     pytest.mark.postgres,
@@ -28,7 +28,7 @@ def test_no_fault_makes_a_run_end_wrong_or_does_anything_twice(broker: str) -> N
 
     rows = list(home.rows(broker, url, "--short", "--runs", str(RUNS), lease_seconds=2.0))
 
-    assert [row["fault"] for row in rows] == list(SHORT_BY_BROKER[broker])
+    assert [row["fault"] for row in rows] == list(SHORT[broker])
     for row in rows:
         assert row["told"] == [], row
         assert (row["wrong"], row["twice"], row["twice_after_asking"]) == (0, 0, 0), row
