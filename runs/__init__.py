@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from runs.shapes.env import with_env
     from runs.shapes.isolating import isolated
     from runs.shapes.loop import loop
+    from runs.shapes.panel import review_panel
     from runs.shapes.plan import assert_graph, copy_job_meta, job_meta, render_plan
     from runs.shapes.proving import prove
     from runs.shapes.ratchet import ratchet
@@ -120,6 +121,7 @@ __all__ = [
     "render_plan",
     "render_record",
     "review_context",
+    "review_panel",
     "revision_request",
     "run",
     "run_progress",
@@ -180,6 +182,7 @@ _NAMES_IN = {
     "runs.shapes.env": ("with_env",),
     "runs.shapes.isolating": ("isolated",),
     "runs.shapes.loop": ("loop",),
+    "runs.shapes.panel": ("review_panel",),
     "runs.shapes.plan": ("assert_graph", "copy_job_meta", "job_meta", "render_plan"),
     "runs.shapes.proving": ("prove",),
     "runs.shapes.ratchet": ("ratchet",),

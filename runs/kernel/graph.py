@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, cast
 from runs.kernel.jsonable import JSONValue, digest_hex
 from runs.kernel.leaf import AskShape, LeafShape
 from runs.kernel.loopshape import LoopShape, RetryRule, StallRule
+from runs.kernel.panels import PanelRule
 from runs.kernel.retries import RetryPolicy
 
 __all__ = [
@@ -123,6 +124,7 @@ class GraphShape:
     brief: str | None = None
     use_case: str | None = None
     on_conflict: OnConflict = "fail"
+    panel: PanelRule | None = None
 
     @cached_property
     def by_name(self) -> dict[str, NodeShape]:
@@ -206,6 +208,8 @@ class GraphShape:
         for key, name in (("isolation", "isolation"), ("brief", "brief"), ("use_case", "useCase")):
             if (value := getattr(self, key)) is not None:
                 wire[name] = value
+        if self.panel is not None:
+            wire["panel"] = self.panel.to_json()
         return wire
 
 
@@ -215,7 +219,9 @@ Shape = LeafShape | GraphShape | LoopShape
 def shape_from_json(wire: Mapping[str, Any]) -> Shape:
     """Read back what `to_json` wrote."""
     if "nodes" in wire:
+        panel = wire.get("panel")
         return GraphShape(
+            panel=None if panel is None else PanelRule.from_json(panel),
             kind=wire["kind"],
             name=wire["name"],
             nodes=tuple(NodeShape.from_json(node) for node in wire["nodes"]),
@@ -241,8 +247,10 @@ def shape_from_json(wire: Mapping[str, Any]) -> Shape:
 def graph_identity(graph: GraphShape) -> str:
     """What must stay the same for recorded steps to count (runs.md R231, R232)."""
     limits = graph.max_kickbacks
+    panel = {} if graph.panel is None else {"panel": graph.panel.to_json()}
     return digest_hex(
         {
+            **panel,
             "name": graph.name,
             "concurrency": graph.concurrency,
             "isolation": graph.isolation,

@@ -91,7 +91,15 @@ def _waits(state: RunState, at: Path, slot: Slot) -> bool:
 
 
 def resumed(state: RunState) -> RunState:
-    """A body or review that paused without a question runs again when somebody resumes."""
+    """What paused without a question runs again when somebody resumes.
+
+    That is a body or a review, and the reviewers of a panel that have not passed.
+    """
+    for path, scope in state.scopes.items():
+        if scope.ended is not None and scope.ended.status == "paused":
+            nodes = {name: _kept(node) for name, node in scope.nodes.items()}
+            state = put_scope(state, path, scopes.with_nodes(scope, nodes, ended=None))
+            state = wake(state, path)
     for path, loop in state.loops.items():
         now = loop.review if loop.phase == "review" else loop.body
         slot = state.slots.get(path)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from runs.kernel.graph import GraphShape, NodeShape
 from runs.kernel.outcomes import Outcome
+from runs.kernel.panels import panel_outcome
 from runs.kernel.scopes import NodeState, Scope
 
 
@@ -20,6 +22,9 @@ def graph_outcome(graph: GraphShape, nodes: Mapping[str, NodeState], *, cancelle
         outcome = ended.get(node.name)
         if outcome is not None and outcome.status == "paused":
             return Outcome(status="paused", summary=outcome.summary, data=data, late=late)
+    if graph.panel is not None:
+        reviews = [(node.name, ended[node.name]) for node in graph.nodes if node.name in ended]
+        return replace(panel_outcome(graph.panel, reviews), late=late)
     failed = [
         (node.name, ended[node.name])
         for node in graph.nodes

@@ -7,7 +7,8 @@ from typing import Any
 
 from runs.kernel.conditions import labels_of
 from runs.kernel.errors import DeclarationError
-from runs.kernel.graph import LeafShape, LoopShape, NodeShape, Shape
+from runs.kernel.graph import GraphShape, LeafShape, LoopShape, NodeShape, Shape
+from runs.kernel.panels import PanelRule
 from runs.shapes.job import Job, Leaf
 
 Meta = dict[str, Any]
@@ -41,12 +42,23 @@ def _meta(shape: Shape) -> Meta | None:
         return meta
     if isinstance(shape, LoopShape):
         return _loop_meta(shape)
+    if shape.panel is not None:
+        return _panel_meta(shape, shape.panel)
     meta = {"kind": "dag", "name": shape.name}
     if shape.max_kickbacks is not None:
         limits = shape.max_kickbacks
         meta["maxKickbacks"] = limits if isinstance(limits, int) else dict(limits)
     meta["nodes"] = [_node_meta(node) for node in shape.nodes]
     return meta
+
+
+def _panel_meta(shape: GraphShape, rule: PanelRule) -> Meta:
+    meta: Meta = {"kind": shape.kind, "name": shape.name}
+    meta["pass"] = "all" if rule.needs_all else rule.required
+    if rule.target is not None:
+        meta["target"] = rule.target
+    reviewers = [{"name": node.name, "job": _meta(node.job)} for node in shape.nodes]
+    return meta | {"reviewers": reviewers}
 
 
 def _loop_meta(shape: LoopShape) -> Meta:
@@ -91,6 +103,8 @@ def render_plan(meta: Meta | Any | None, indent: str = "") -> list[str]:
         return [f"{indent}(a hand-written job)"]
     if meta["kind"] == "loop":
         return [f"{indent}loop {meta['name']}{_bounds(meta)}", *_rounds(meta, indent + "  ")]
+    if meta["kind"] == "reviewPanel":
+        return _panel_lines(meta, indent)
     if meta["kind"] != "dag":
         target = f", sends back to {meta['target']}" if "target" in meta else ""
         line = f"{indent}{meta['kind']} {meta['name']}{target}"
@@ -99,6 +113,15 @@ def render_plan(meta: Meta | Any | None, indent: str = "") -> list[str]:
     for node in meta["nodes"]:
         lines.append(f"{indent}  {node['name']}{_traits(node)}")
         lines += render_plan(node["job"], indent + "    ")
+    return lines
+
+
+def _panel_lines(meta: Meta, indent: str) -> list[str]:
+    target = f", sends back to {meta['target']}" if "target" in meta else ""
+    count = len(meta["reviewers"])
+    lines = [f"{indent}review panel {meta['name']} ({meta['pass']} of {count} agree{target})"]
+    for reviewer in meta["reviewers"]:
+        lines += [f"{indent}  {reviewer['name']}", *render_plan(reviewer["job"], indent + "    ")]
     return lines
 
 

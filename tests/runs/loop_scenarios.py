@@ -10,6 +10,7 @@ from runs.kernel.outcomes import Outcome, kickback, revision_request
 from runs.shapes.approval import approval
 from runs.shapes.dag import dag, pipeline
 from runs.shapes.loop import loop
+from runs.shapes.panel import review_panel
 from runs.shapes.steps import fn_job
 
 
@@ -117,3 +118,35 @@ def broken_check() -> Any:
 def stalls() -> Any:
     rule = {"window": 2, "signal": lambda ctx: "same", "workspace": False}
     return loop("l", writes(), until=from_round(99), no_progress=rule)
+
+
+def _reviewer(name: str, good_from: int) -> Any:
+    def body(ctx: Context) -> Any:
+        turn = ctx.iteration or (1 if ctx.graph is None else ctx.graph.attempt)
+        if turn >= good_from:
+            return f"{name} agrees"
+        return revision_request(reason=f"{name}: no", findings=[{"evidence": name}])
+
+    return {"name": name, "job": fn_job(name, body)}
+
+
+def panel_reviews() -> Any:
+    """The panel is a node, so its reviewers begin anew with every attempt of it."""
+    tried: list[int] = []
+
+    def strict(ctx: Context) -> Any:
+        tried.append(1)
+        return "yes" if len(tried) > 1 else revision_request(reason="once more")
+
+    reviewers = [{"name": "strict", "job": fn_job("strict", strict)}, _reviewer("easy", 1)]
+    review = review_panel(label="review", reviewers=reviewers, target="build")
+    stages = [
+        {"name": "build", "job": writes("build")},
+        {"name": "review", "job": review, "accepts_kickback_to": ["build"]},
+    ]
+    return pipeline("p", stages, max_kickbacks=1)
+
+
+def panel_loop() -> Any:
+    review = review_panel(reviewers=[_reviewer("a", 9), _reviewer("b", 1)], pass_=2)
+    return loop("l", writes(), review=review, max=2)

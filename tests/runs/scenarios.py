@@ -274,6 +274,8 @@ SCENARIOS: dict[str, Scenario] = {
         ({"answer": "yes"},),
     ),
     "loop that asks": Scenario(asks_every_round, "pass", ({"answer": "a"}, {"answer": "b"})),
+    "panel that sends back": Scenario(loops.panel_reviews, "pass"),
+    "panel that reviews a loop": Scenario(loops.panel_loop, "fail"),
     "loop": Scenario(lambda: loop("l", loops.writes(), until=loops.from_round(3)), "pass"),
     "loop of graphs with a panel": Scenario(loops.reviewed_graph, "pass"),
     "loop whose names are all the same": Scenario(loops.same_names, "pass"),
