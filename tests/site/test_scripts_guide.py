@@ -47,13 +47,25 @@ def promised(text: str) -> list[str]:
 
 
 def test_the_guide_has_its_scripts() -> None:
-    assert list(SCRIPTS) == ["hello.py", "cleanup.py", "answer.py", "cancel.py", "page.py"]
+    assert list(SCRIPTS) == [
+        "hello.py",
+        "team.py",
+        "cleanup.py",
+        "answer.py",
+        "cancel.py",
+        "page.py",
+    ]
 
 
 @pytest.mark.parametrize("name", ["hello.py", "cancel.py", "page.py"])
 def test_a_script_prints_what_stands_beside_it(tmp_path: Path, name: str) -> None:
     assert promised(SCRIPTS[name])
     assert start(tmp_path, SCRIPTS[name]) == (0, promised(SCRIPTS[name]))
+
+
+def test_the_team_prints_what_stands_below_it(tmp_path: Path) -> None:
+    (printed,) = re.findall(r"```text\n(analyse.*?)```", GUIDE, re.DOTALL)
+    assert start(tmp_path, SCRIPTS["team.py"]) == (0, printed.splitlines())
 
 
 def test_the_cleanup_waits_for_its_answer_and_carries_on(tmp_path: Path) -> None:
