@@ -60,6 +60,19 @@ def test_all_questions_are_answered_without_scripts(asked: Request, visit: Visit
     }
 
 
+def test_the_form_fits_a_phone(asked: Request, visit: Visit) -> None:
+    page = opened(asked, visit, viewport={"width": 360, "height": 740})
+    page.get_by_role("button", name="Claim and answer").click()
+
+    for name in ("Which paper?", "Which sizes?"):
+        group = page.get_by_role("group", name=name).bounding_box()
+        text = page.get_by_label(f"What else, for {name}").bounding_box()
+        assert group is not None
+        assert text is not None
+        assert text["x"] + text["width"] <= group["x"] + group["width"]
+        assert group["x"] + group["width"] <= 360
+
+
 def test_all_questions_are_answered_by_keys(asked: Request, visit: Visit) -> None:
     page = opened(asked, visit)
     page.keyboard.press("c")
