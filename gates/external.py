@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Final
 
 from django.conf import settings
 from django.db import IntegrityError
-from django.utils import timezone
 
-from gates import access, columns
+from gates import access, columns, deadlines
 from gates.errors import DefinitionRefused, SchemaRefused
 from gates.models import Request
 from gates.principals import Principal
 from runs import quotas, record
-from runs.audiences import AudienceRefused, audience_for, tokens_of
+from runs.audiences import audience_for
 from runs.errors import TooManyOpen
 from runs.kernel import callbacks
+from runs.kernel.clocks import timed
 from runs.kernel.events import EventKind
 from runs.kernel.gate import CallbackRequest, create_callback_gate
 from runs.kernel.jsonable import JsonValueError
@@ -34,7 +33,7 @@ DEFINITION_FIELDS: Final = {
     "presentation": "presentation",
 }
 ROUTING_FIELDS: Final = frozenset(
-    {"audience", "priority", "dueAt", "expiresAt", "kind", "excludeRequester"}
+    {"audience", "priority", "kind", "excludeRequester", *deadlines.FIELDS}
 )
 MAX_TEXT: Final = {"gateId": 500, "decisionText": 200_000}
 
@@ -52,7 +51,7 @@ def post_request(
     """
     access.need_scope(principal, "start")
     request = _request(definition)
-    routed = _routing(routing or {})
+    routed = _routing(routing or {}, request.response_schema)
     run = _stream(stream, principal)
     with record.turn(run.pk, actor=principal.actor, surface=principal.surface) as turn:
         events = callbacks.post(turn.state.callbacks, request)
@@ -61,7 +60,11 @@ def post_request(
         if created and len(events) == 1:  # it takes no other question's place
             _need_room(principal)
         if created:
-            facts = {"requestId": request.request_id, "purpose": "gate", **routed}
+            facts = {
+                "requestId": request.request_id,
+                "purpose": "gate",
+                **timed(routed, turn.now_ms),
+            }
             turn.append(EventKind.ROUTED, (), facts)
     row = Request.objects.select_related("run").get(
         run=run, request_id=columns.request_id(request.request_id)
@@ -107,25 +110,19 @@ def _refused(message: str) -> DefinitionRefused | SchemaRefused:
     return DefinitionRefused("", message)
 
 
-def _routing(given: Mapping[str, Any]) -> dict[str, Any]:
+def _routing(given: Mapping[str, Any], schema: Any) -> dict[str, Any]:
     odd = sorted(set(given) - ROUTING_FIELDS)
     if odd:
         raise DefinitionRefused(odd[0], f"{odd[0]} is not a field of a question.")
-    routed: dict[str, Any] = {"audience": given.get("audience") or {}}
-    try:
-        tokens_of(routed["audience"])
-    except (AudienceRefused, AttributeError):
-        raise DefinitionRefused(
-            "audience", "audience holds lists of names under users, groups, permissions or keys."
-        ) from None
+    routed: dict[str, Any] = {
+        "audience": deadlines.audience("audience", given.get("audience")),
+        **deadlines.deadline_routing(given, schema),
+    }
     priority = given.get("priority", 0)
     if columns.priority(priority) != priority or isinstance(priority, bool):
         raise DefinitionRefused("priority", "priority is a whole number from -1000 to 1000.")
     if priority:
         routed["priority"] = priority
-    for name in ("dueAt", "expiresAt"):
-        if given.get(name) is not None:
-            routed[name] = _time(name, given[name])
     if given.get("kind") is not None:
         if given["kind"] not in (Request.Kind.GATE, Request.Kind.QUESTION):
             raise DefinitionRefused("kind", "kind is gate or question.")
@@ -133,15 +130,6 @@ def _routing(given: Mapping[str, Any]) -> dict[str, Any]:
     if given.get("excludeRequester"):
         routed["excludeRequester"] = True
     return routed
-
-
-def _time(name: str, value: Any) -> str:
-    at: datetime | None = columns.time_of(value)
-    if at is None:
-        raise DefinitionRefused(name, f"{name} is a time with its zone: 2026-03-31T14:00:00Z.")
-    if name == "expiresAt" and at <= timezone.now():
-        raise DefinitionRefused(name, "expiresAt is over already.")
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _stream(stream: str, principal: Principal) -> Run:

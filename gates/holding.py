@@ -61,20 +61,18 @@ class Question:
         return self.turn.state.callbacks.requests[self.request_id]
 
     def not_open(self, *, even_cancelled: bool) -> GateError | None:
-        """What keeps the question from being answered at all; one past its time is closed here."""
+        """What keeps the question from being answered at all."""
         held, row = self.held, self.row
         if held.status is CallbackStatus.ANSWERED:
             return self._answered()
-        if row.status == Request.Status.EXPIRED:
+        # The turn has let time pass before this: what is over by now is closed in its record.
+        if self.request_id in self.turn.state.expired or row.status == Request.Status.EXPIRED:
             return Expired.at(row.expires_at)
         if row.status == Request.Status.CANCELLED and not held.is_live:
             return Cancelled(f"This question was withdrawn: {row.closed_reason}")
         if held.status is CallbackStatus.SUPERSEDED:
             newer = Request.objects.filter(run=row.run_id, request_id=row.superseded_by).first()
             return Superseded.by(row.superseded_by, None if newer is None else newer.pk)
-        if row.expires_at is not None and row.expires_at <= self.turn.now:
-            self.withdraw("Its time was over.", expired=True)
-            return Expired.at(row.expires_at)
         if is_closed(self.turn.state) and not even_cancelled:
             return Cancelled(
                 "The run was cancelled and its question kept. It can still be answered from the "
@@ -119,11 +117,11 @@ class Question:
         if self.held.status is CallbackStatus.CLAIMED:
             self.record([released(self.request_id, str(self.held.router_id))])
 
-    def withdraw(self, reason: str, *, expired: bool = False) -> None:
+    def withdraw(self, reason: str) -> None:
         """Close the question for good; nothing replaces it, so it stands in its own place."""
         state = self.turn.state.callbacks
         self.record(callbacks.supersede(state, self.request_id, self.request_id))
-        self.note(EventKind.WITHDRAWN, reason=reason, **({"expired": True} if expired else {}))
+        self.note(EventKind.WITHDRAWN, reason=reason)
 
     def note_refused(self, why: str) -> None:
         """Keep that somebody tried, and not what they sent (design section 4)."""
@@ -150,7 +148,7 @@ class Question:
         return claim_token(self.turn.run.pk, self.request_id, mark, router)
 
 
-def due(limit: int) -> list[Request]:
-    """Open questions past their deadline, by the database's clock (design I14)."""
+def due(limit: int) -> list[UUID]:
+    """The runs of open questions past their time, by the database's clock (design I14)."""
     late = Request.objects.filter(status__in=Request.OPEN, expires_at__lte=Now())
-    return list(late.order_by("expires_at")[:limit])
+    return list(dict.fromkeys(late.order_by("expires_at").values_list("run_id", flat=True)[:limit]))

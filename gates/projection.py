@@ -11,6 +11,7 @@ from gates.models import Request, Response
 from runs.audiences import AudienceRefused, audience_for
 from runs.kernel import callbacks
 from runs.kernel.callbacks import CallbackState, CallbackStatus
+from runs.kernel.clocks import REJECT, expired_text
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind
 from runs.kernel.jsonable import thaw
 from runs.kernel.state import RunState
@@ -19,7 +20,10 @@ from runs.models import Run
 # An audience that cannot be read must not become everyone: those who repair things get it.
 _REPAIRERS: Final = {"permissions": ["gates.change_request"]}
 RUN_KINDS: Final = frozenset({EventKind.RUN_CANCEL, EventKind.RUN_END, EventKind.RUN_START})
-ROW_KINDS: Final = frozenset({*CALLBACK_KINDS, EventKind.ROUTED, EventKind.WITHDRAWN})
+# What time does to a question that is seen in its row.
+TIME_KINDS: Final = frozenset({EventKind.EXPIRED, EventKind.ESCALATED, EventKind.OVERDUE})
+ROW_KINDS: Final = frozenset({*CALLBACK_KINDS, EventKind.ROUTED, EventKind.WITHDRAWN, *TIME_KINDS})
+_ESCALATED: Final = ("audience", "onExpiry", "expiresAt", "escalatedAt")
 
 
 def is_closed(state: RunState) -> bool:
@@ -91,6 +95,9 @@ class Projection:
             return
         if row is None or event.kind == EventKind.REJECTED:
             return
+        if event.kind in TIME_KINDS:
+            self._time_passed(row, event, at)
+            return
         match event.kind:
             case EventKind.ROUTED:
                 self._routed(row, event, at)
@@ -108,10 +115,25 @@ class Projection:
                 _close(row, Request.Status.SUPERSEDED, at)
                 row.superseded_by = columns.request_id(event.fields["supersededBy"])
             case EventKind.WITHDRAWN:
+                # Records of before had no kind of their own for the end of the time.
                 expired = event.fields.get("expired") is True
                 _close(row, Request.Status.EXPIRED if expired else Request.Status.CANCELLED, at)
                 row.superseded_by = ""
                 row.closed_reason = columns.text(event.fields.get("reason") or "withdrawn")
+
+    def _time_passed(self, row: Request, event: Event, at: datetime) -> None:
+        row.changed_at = at
+        if event.kind == EventKind.EXPIRED:
+            _close(row, Request.Status.EXPIRED, at)
+            row.superseded_by = ""
+            row.closed_reason = expired_text(event.fields)
+        elif event.kind == EventKind.ESCALATED:
+            self._escalated(row, event)
+        else:
+            # It stays open, and nothing more happens to it by itself.
+            row.due_at = row.due_at or row.expires_at
+            row.due_order = row.due_at or columns.END_OF_TIME
+            row.expires_at = None
 
     def _requested(self, row: Request | None, event: Event, at: datetime) -> None:
         if row is None:
@@ -151,6 +173,8 @@ class Projection:
         if not (row.is_open or kept_for_its_run):
             return
         routing = thaw(event.fields)
+        if "escalatedAt" in row.routing:
+            routing |= {name: row.routing[name] for name in _ESCALATED}
         row.routing = routing
         row.step_path = list(event.path)
         row.kind = columns.kind(routing)
@@ -162,6 +186,19 @@ class Projection:
         row.due_order = row.due_at or columns.END_OF_TIME
         row.expires_at = row.expires_at or columns.time_of(routing.get("expiresAt"))
         row.changed_at = at
+
+    def _escalated(self, row: Request, event: Event) -> None:
+        """The question goes to the next audience, with a new end and a no after it."""
+        told = thaw(event.fields)
+        row.routing = {
+            **row.routing,
+            "audience": told["audience"],
+            "expiresAt": told["expiresAt"],
+            "escalatedAt": told["expiredAt"],
+            "onExpiry": REJECT,
+        }
+        row.audience_id = self._audience(row.routing)
+        row.expires_at = columns.time_of(told["expiresAt"])
 
     def _audience(self, routing: Mapping[str, Any]) -> int:
         if "audience" not in routing:

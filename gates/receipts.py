@@ -9,6 +9,7 @@ from uuid import UUID
 
 from gates import columns
 from gates.models import Request
+from runs.kernel.clocks import iso
 from runs.kernel.state import RunState
 from runs.models import Run
 
@@ -44,6 +45,6 @@ def next_of(row: Request, run: Run, state: RunState) -> Next:
     )
     if not waits:
         return "resumed"
-    if run.wake_at is not None and run.status == Run.Status.RETRY_PENDING:
-        return {"resumesAt": run.wake_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
+    if state.waits and run.status == Run.Status.RETRY_PENDING:
+        return {"resumesAt": iso(min(state.waits.values()))}
     return "recorded"

@@ -35,6 +35,7 @@ DEFINITION: Final[dict[str, Any]] = {
     "input": {"revision": "abc123"},
     "presentation": {},
 }
+OnExpiry = Literal["reject", "answer", "escalate", "stay-open"]
 RequestStatus = Literal["pending", "claimed", "answered", "superseded", "expired", "cancelled"]
 RequestKind = Literal["gate", "question", "approval"]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -85,7 +86,28 @@ class AskRequest(Body):
     )
     kind: Literal["gate", "question"] | None = None
     due_at: str | None = Field(default=None, description="When an answer is wanted.")
+    due_in_seconds: float | None = Field(
+        default=None, gt=0, description="The same, counted from when the question is posted."
+    )
     expires_at: str | None = Field(default=None, description="When no answer counts any more.")
+    expires_in_seconds: float | None = Field(
+        default=None, gt=0, description="The same, counted from when the question is posted."
+    )
+    on_expiry: OnExpiry | None = Field(
+        default=None, description="What follows when nobody answered in time; reject without it."
+    )
+    default_answer: dict[str, Json] | None = Field(
+        default=None, description="What counts when nobody answered, with onExpiry answer."
+    )
+    escalate_to: dict[str, Json] | None = Field(
+        default=None, description="The audience that is asked next, with onExpiry escalate."
+    )
+    escalate_seconds: float | None = Field(
+        default=None, gt=0, description="How long it has; as long as the first without it."
+    )
+    remind_before_seconds: list[float] | None = Field(
+        default=None, max_length=10, description="When to remind, before it is due or expires."
+    )
     priority: StrictInt | None = Field(default=None, ge=-1000, le=1000)
     exclude_requester: bool | None = Field(
         default=None, description="Whoever asked may not answer."
@@ -220,6 +242,8 @@ class RequestShape(Shape):
                     "priority": 10,
                     "dueAt": "2026-01-01T12:00:00.000Z",
                     "expiresAt": None,
+                    "onExpiry": None,
+                    "defaultAnswer": None,
                     "onAnswer": "resume",
                     "needed": 1,
                     "responses": [],
@@ -255,6 +279,8 @@ class RequestShape(Shape):
     priority: int
     due_at: str | None
     expires_at: str | None
+    on_expiry: OnExpiry | None
+    default_answer: dict[str, Json] | None
     on_answer: Literal["resume", "hold"]
     needed: int
     responses: list[ResponseShape]

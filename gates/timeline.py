@@ -12,6 +12,7 @@ from gates.models import Request
 from gates.principals import actor_labels
 from gates.projection import about
 from runs import folding
+from runs.kernel.clocks import expired_text
 from runs.kernel.events import Event, EventKind
 from runs.models import Event as EventRow
 from runs.plaintext import visible
@@ -24,6 +25,10 @@ _KINDS: Final[Mapping[str, str]] = {
     EventKind.REJECTED: "answer refused",
     EventKind.SUPERSEDED: "replaced",
     EventKind.WITHDRAWN: "withdrawn",
+    EventKind.REMINDED: "reminder",
+    EventKind.OVERDUE: "not answered in time, stays open",
+    EventKind.ESCALATED: "not answered in time, others asked",
+    EventKind.EXPIRED: "time was over",
     EventKind.REFUSED: "kept from answering",
     EventKind.FORCE_RELEASED: "claim taken away",
 }
@@ -85,7 +90,7 @@ def _told(event: Event, labels: Mapping[str, str]) -> TimelineEvent:
         actor_label=labels[_actor(event)],
         surface=event.surface,
         at=moment(event.ts),
-        note="" if expired else visible(_note(event.fields)),
+        note="" if expired else visible(_said(event)),
     )
 
 
@@ -94,6 +99,13 @@ def _actor(event: Event) -> str:
     router = event.fields.get("routerId")
     is_own = event.kind in (EventKind.CLAIMED, EventKind.SUBMITTED)
     return str(router) if is_own and router and event.actor == "system" else event.actor
+
+
+def _said(event: Event) -> str:
+    """The words beside an event; what time did is told in ours."""
+    if event.kind == EventKind.EXPIRED:
+        return expired_text(event.fields)
+    return _note(event.fields)
 
 
 def _note(fields: Mapping[str, Any]) -> str:

@@ -32,6 +32,8 @@ def request(row: Request) -> Wire:
         "priority": row.priority,
         "dueAt": wire.time(row.due_at),
         "expiresAt": wire.time(row.expires_at),
+        "onExpiry": row.routing.get("onExpiry"),
+        "defaultAnswer": row.routing.get("defaultAnswer"),
         "onAnswer": row.on_answer,
         "needed": row.needed,
         "responses": [_response(given) for given in row.responses.all()],

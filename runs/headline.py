@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, Final
 
+from runs.kernel import deadlines
 from runs.kernel.decide import shape_at
 from runs.kernel.events import Event, EventKind, Path
 from runs.kernel.graph import GraphShape, LeafShape, LoopShape, Shape, leaf_count
@@ -94,9 +95,12 @@ def run_status(shape: Shape | None, state: RunState) -> tuple[str, list[str]]:
 
 
 def _wakes_at(state: RunState) -> datetime | None:
-    """When the first thing that waits for its time may go on (design I12)."""
-    asleep = not state.waits or state.ended is not None or state.held or state.cancelled
-    return None if asleep else moment(min(state.waits.values()))
+    """When the first thing that waits for its time may go on, or a question's is over (I12)."""
+    asleep = state.ended is not None or state.held or state.cancelled
+    times = [] if asleep else list(state.waits.values())
+    over = deadlines.next_at(state)
+    times += [] if over is None else [over]
+    return moment(min(times)) if times else None
 
 
 def _activity(shape: Shape, state: RunState) -> tuple[bool, set[str]]:

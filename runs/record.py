@@ -18,6 +18,7 @@ from django.db import connection, transaction
 from runs import dispatch, folding, headline, live, projection, statements
 from runs.batch import Batch
 from runs.fairness import sqlite_writer
+from runs.kernel import deadlines
 from runs.kernel.decide import Command, StartStep, commands, decide
 from runs.kernel.events import Event, Path
 from runs.kernel.graph import Shape
@@ -108,6 +109,12 @@ class Turn:
         self.state = reduce(self.state, event)
         self.events.append(event)
         return event
+
+    def keep_time(self) -> None:
+        """Record what time alone has done to the run's questions before anybody acts on them."""
+        while passed := deadlines.overdue(self.state, self.now_ms):
+            for event in passed:
+                self.append(event.kind, event.path, event.fields, actor="system")
 
     def settle(self) -> None:
         """Append everything that follows, until nothing does."""
@@ -217,6 +224,7 @@ def turn(run_id: UUID, *, actor: str = "system", surface: str = "") -> Iterator[
         # What was there before the outermost transaction began is committed.
         before = folding.state_at(run_id, run.last_seq, committed=outermost, known=known, news=news)
         opened = Turn(run, now, actor, surface, before=before)
+        opened.keep_time()
         yield opened
         opened.close()
 

@@ -157,7 +157,7 @@ def advance(run_id: UUID) -> bool:
     with record.turn(run_id, surface="sweep") as turn:
         turn.settle()
         if turn.shape is None or turn.state.ended is not None:
-            return False
+            return bool(turn.events)
         if not turn.events:
             for command in commands(turn.shape, RunState(), turn.state):
                 if isinstance(command, StartStep):

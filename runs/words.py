@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from runs.kernel.clocks import expired_text
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind
 from runs.models import Run, Step
 from runs.plaintext import visible
@@ -44,6 +45,10 @@ _ERRORS: Final = frozenset({EventKind.ERROR, EventKind.STEP_LOST, EventKind.STEP
 _GATES: Final = CALLBACK_KINDS | {
     EventKind.ROUTED,
     EventKind.WITHDRAWN,
+    EventKind.REMINDED,
+    EventKind.OVERDUE,
+    EventKind.ESCALATED,
+    EventKind.EXPIRED,
     EventKind.REFUSED,
     EventKind.FORCE_RELEASED,
     "callback-force-released",
@@ -193,5 +198,6 @@ _TOLD: Final[Mapping[str, Callable[[Facts, str], str]]] = {
     EventKind.SUBMITTED: _by,
     EventKind.REJECTED: _reason,
     EventKind.WITHDRAWN: _reason,
+    EventKind.EXPIRED: lambda facts, actor: expired_text(facts),
     EventKind.REFUSED: _reason,
 }

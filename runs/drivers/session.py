@@ -153,6 +153,9 @@ class MemorySession:
                 self.client.post(validate_callback_request(event.fields["request"]))
             elif event.kind == EventKind.SUPERSEDED:
                 self.client.supersede(event.fields["requestId"], event.fields["supersededBy"])
+            elif event.kind == EventKind.RELEASED:
+                held = self.state.callbacks.requests[event.fields["requestId"]]
+                self.client.release(held.request.request_id, held.claim_token or "")
         except Exception as error:
             failed = not_asked(self.shape, self.state, event.path, error)
             if not failed:

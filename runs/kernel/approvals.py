@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from runs.kernel.clocks import expired_words
 from runs.kernel.errors import LoopError
 from runs.kernel.events import joined
 from runs.kernel.gate import CallbackRequest, create_callback_gate
@@ -123,6 +124,23 @@ def approval_outcome(response: Mapping[str, Any], *, question: str, target: str 
     return revision_request(
         target=target, reason=note, findings=[Finding(evidence=note)], data=refused
     )
+
+
+def expired_outcome(over: Mapping[str, Any], *, question: str, target: str | None) -> Outcome:
+    """What a question leads to that nobody answered in its time: a no, or its default answer.
+
+    The words and `expired` in the data say that it was the clock and no person.
+    """
+    words = expired_words(over.get("expiredAt"))
+    answer = over.get("answer")
+    given = dict(answer) if isinstance(answer, Mapping) else {"approved": False}
+    own = given.get("note")
+    given["note"] = f"{words}: {own}" if isinstance(own, str) and own.strip() else words
+    outcome = approval_outcome(given, question=question, target=target)
+    if outcome.status == "pass":
+        outcome = outcome.evolve(summary=f"{words}: taken as approved by default")
+    assert isinstance(outcome.data, Mapping)
+    return outcome.evolve(data={**outcome.data, "expired": True})
 
 
 def waiting_outcome(request: CallbackRequest, *, question: str) -> Outcome:

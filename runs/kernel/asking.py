@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, Final
 
-from runs.kernel import callbacks, questions, sendbacks
+from runs.kernel import callbacks, clocks, questions, sendbacks
 from runs.kernel.approvals import (
     approval_outcome,
     approval_request,
     dead_outcome,
     default_input,
+    expired_outcome,
     reconcile_outcome,
     reconcile_request,
     waiting_outcome,
@@ -116,22 +116,12 @@ def put(
         Event(str(wire["kind"]), place.path, _fields(wire), ts=now)
         for wire in callbacks.post(state.callbacks, request)
     ]
-    bound = {"requestId": request.request_id, **_timed(routing, now)}
+    bound = {"requestId": request.request_id, **clocks.timed(routing, now)}
     return [*posted, Event(EventKind.ROUTED, place.path, bound, ts=now)]
 
 
 def _fields(wire: Any) -> dict[str, Any]:
     return {key: value for key, value in wire.items() if key != "kind"}
-
-
-def _timed(routing: dict[str, Any], now: int) -> dict[str, Any]:
-    """Durations become times when the question is posted; the clock starts there (D12)."""
-    timed = dict(routing)
-    for given, name in (("dueInSeconds", "dueAt"), ("expiresInSeconds", "expiresAt")):
-        if given in timed:
-            at = datetime.fromtimestamp(now / 1000 + float(timed.pop(given)), UTC)
-            timed[name] = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return timed
 
 
 def ask_what_became(state: RunState, place: Place, slot: Slot, now: int) -> list[Event]:
@@ -174,6 +164,9 @@ def follow_up(state: RunState, place: Place, slot: Slot, now: int) -> list[Event
             if outcome is not None:
                 return [_job_end(place.path, place.leaf.label, outcome, held.request, now)]
         return [again(place.path, slot, now)]
+    over = state.expired.get(slot.request_id)
+    if over is not None:
+        return _expired(place, slot, held.request, over, now)
     why = state.withdrawn.get(slot.request_id)
     if why is not None:
         outcome = dead_outcome(held.request, f"withdrawn: {why}" if why else "withdrawn")
@@ -182,6 +175,17 @@ def follow_up(state: RunState, place: Place, slot: Slot, now: int) -> list[Event
     else:
         return []
     return _failed(place, outcome, held.request, now)
+
+
+def _expired(
+    place: Place, slot: Slot, request: CallbackRequest, over: Mapping[str, Any], now: int
+) -> list[Event]:
+    """The end that the asker chose for a question nobody answered in its time."""
+    if slot.ask is None or slot.ask.get("purpose") != "approval":
+        outcome = dead_outcome(request, clocks.expired_words(over.get("expiredAt")))
+        return _failed(place, outcome, request, now)
+    outcome = expired_outcome(over, question=request.decision_text, target=slot.ask.get("target"))
+    return [_job_end(place.path, place.leaf.label, outcome, request, now)]
 
 
 def again(path: Path, slot: Slot, now: int) -> Event:

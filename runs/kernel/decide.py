@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from runs.kernel import asking, looping, node_events, retries, sendbacks, spending
+from runs.kernel import asking, deadlines, looping, node_events, retries, sendbacks, spending
 from runs.kernel.commands import Command, StartStep, WithdrawStep, commands
 from runs.kernel.conditions import evaluate, is_data
 from runs.kernel.errors import LoopError
@@ -44,6 +44,8 @@ def decide(shape: Shape, state: RunState, now: int, *, attended: bool = True) ->
     """
     if not state.started or state.ended is not None:
         return []
+    if passed := deadlines.overdue(state, now):
+        return passed
     if state.held and not state.cancelled:
         return []
     turn = Decision(state, now, attended=attended)

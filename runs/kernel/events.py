@@ -67,6 +67,11 @@ class EventKind(StrEnum):
     REJECTED = "callback-rejected"
     SUPERSEDED = "callback-superseded"
     WITHDRAWN = "callback-withdrawn"
+    # What time does to a question: nobody's act, and never a person's answer.
+    REMINDED = "callback-reminded"
+    OVERDUE = "callback-overdue"
+    ESCALATED = "callback-escalated"
+    EXPIRED = "callback-expired"
     REFUSED = "callback-refused"
     REUSED = "callback-reused"
     # Beside the seeds' own release, which has no place for a reason.

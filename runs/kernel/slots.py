@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 from runs.kernel import callbacks, scopes
 from runs.kernel.callbacks import CallbackState
+from runs.kernel.clocks import Clock
 from runs.kernel.events import Path
 from runs.kernel.loops import LoopState
 from runs.kernel.outcomes import Outcome
@@ -48,7 +49,9 @@ class RunState:
     in that status, kept beside them so that nobody has to look through all. `checks` holds every
     other task than a job, by the same key. `waits` holds the time (ms since the epoch) at which
     what waits at a path may go on by itself. `spent` is this session's, `spent_in_all` the whole
-    record's; `purses` holds what each node's attempt and each loop's round spent.
+    record's; `purses` holds what each node's attempt and each loop's round spent. `clocks` holds
+    the times of the open questions that have any, `expired` what was recorded of those whose time
+    was over, both by request id.
     """
 
     run_id: str = ""
@@ -67,6 +70,8 @@ class RunState:
     callbacks: CallbackState = field(default_factory=callbacks.empty)
     resumed: frozenset[str] = frozenset()
     withdrawn: Mapping[str, str] = field(default_factory=dict)
+    clocks: Mapping[str, Clock] = field(default_factory=dict)
+    expired: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     held: str = ""
     cancelled: bool = False
     ended: Outcome | None = None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from runs.kernel import callbacks, loopfold, questions, scopes, sessions, spending
+from runs.kernel import callbacks, deadlines, loopfold, questions, scopes, sessions, spending
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind, Path
 from runs.kernel.outcomes import Outcome
 from runs.kernel.retries import MAX_WAIT_MS, Limits
@@ -280,6 +280,7 @@ def _condition(state: RunState, event: Event) -> RunState:
 
 def _routed(state: RunState, event: Event) -> RunState:
     """A question is bound to the step that asked it."""
+    state = deadlines.routed(state, event)
     if event.fields.get("purpose") not in ("approval", "reconcile", questions.PURPOSE):
         return state
     return put_slot(
@@ -293,6 +294,7 @@ def _routed(state: RunState, event: Event) -> RunState:
 
 def _callback(state: RunState, event: Event) -> RunState:
     state = replace(state, callbacks=callbacks.fold(state.callbacks, event.callback_wire()))
+    state = deadlines.called_back(state, event)
     if event.kind != EventKind.REQUESTED or not state.withdrawn:
         return state
     # Asked anew, a question that was withdrawn can be answered again.
@@ -302,6 +304,7 @@ def _callback(state: RunState, event: Event) -> RunState:
 
 
 def _withdrawn(state: RunState, event: Event) -> RunState:
+    state = deadlines.stopped(state, event.fields["requestId"])
     gone = {**state.withdrawn, event.fields["requestId"]: event.fields.get("reason", "")}
     return replace(state, withdrawn=gone)
 
@@ -340,5 +343,6 @@ _HANDLERS: Final[Mapping[str, Callable[[RunState, Event], RunState]]] = {
     EventKind.LIMIT_PAUSE: _limit_pause,
     EventKind.ROUTED: _routed,
     EventKind.WITHDRAWN: _withdrawn,
+    **deadlines.HANDLERS,
     **loopfold.HANDLERS,
 }

@@ -62,6 +62,10 @@ TOLD: Final[Mapping[str, Callable[[Wire], Told]]] = {
     "callback-rejected": _by("answer refused to", WRONG),
     "callback-superseded": plain("question replaced by", more="supersededBy"),
     "callback-withdrawn": plain("question withdrawn"),
+    "callback-reminded": plain("reminder of the question"),
+    "callback-overdue": plain("question not answered in time, it stays open", WRONG),
+    "callback-escalated": plain("question not answered in time, others are asked", WRONG),
+    "callback-expired": plain("question expired, nobody answered", WRONG),
     "callback-refused": _by("kept from answering:", WRONG),
     "callback-force-released": _by("claim taken away by"),
 }

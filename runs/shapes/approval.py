@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final, Literal
 
 from runs.kernel.approvals import (
+    APPROVAL_SCHEMA,
     approval_outcome,
     approval_request,
     dead_outcome,
@@ -17,6 +19,7 @@ from runs.kernel.graph import AskShape, LeafShape
 from runs.kernel.jsonable import JSONValue, JsonValueError, snapshot
 from runs.kernel.outcomes import Outcome, failing
 from runs.kernel.sources import code_digest
+from runs.shapes.deadlines import OnExpiry, deadline_routing
 from runs.shapes.job import Asking, Job, Leaf
 
 _UNSET: Final = object()
@@ -33,7 +36,15 @@ def approval(
     per_attempt: bool = False,
     audience: Mapping[str, list[str]] | None = None,
     priority: int = 0,
+    due_at: datetime | None = None,
     due_in_seconds: float | None = None,
+    expires_at: datetime | None = None,
+    expires_in_seconds: float | None = None,
+    on_expiry: OnExpiry = "reject",
+    default_answer: Mapping[str, JSONValue] | None = None,
+    escalate_to: Mapping[str, list[str]] | None = None,
+    escalate_seconds: float | None = None,
+    remind_before_seconds: Sequence[float] = (),
     on_answer: Literal["resume", "hold"] = "resume",
     presentation: Mapping[str, JSONValue] | None = None,
 ) -> Job:
@@ -42,6 +53,11 @@ def approval(
     `question` may name the run's parameters as `{name}`. `input` is what the decision covers: a
     JSON value or a function of ctx; by default the summaries of the step's needs. `audience` has
     `users`, `groups` and `permissions`; without it everybody who may see the workflow may answer.
+
+    Seconds count from when the question is posted, and again when it is asked anew. When nobody
+    answered by `expires_at`, `on_expiry` says what follows: a no (`reject`), the `default_answer`
+    (`answer`), the audience `escalate_to` for `escalate_seconds` more and then a no (`escalate`),
+    or nothing but a note in the record (`stay-open`).
     """
     if not isinstance(label, str) or not label or not isinstance(question, str) or not question:
         raise DeclarationError("approval() needs a label and a question.")
@@ -54,8 +70,19 @@ def approval(
         routing["audience"] = {key: list(names) for key, names in audience.items()}
     if priority:
         routing["priority"] = priority
-    if due_in_seconds is not None:
-        routing["dueInSeconds"] = due_in_seconds
+    routing |= deadline_routing(
+        f"approval({label!r})",
+        APPROVAL_SCHEMA,
+        due_at=due_at,
+        due_in_seconds=due_in_seconds,
+        expires_at=expires_at,
+        expires_in_seconds=expires_in_seconds,
+        on_expiry=on_expiry,
+        default_answer=default_answer,
+        escalate_to=escalate_to,
+        escalate_seconds=escalate_seconds,
+        remind_before_seconds=remind_before_seconds,
+    )
     if on_answer != "resume":
         routing["onAnswer"] = on_answer
     computed = callable(input)

@@ -72,6 +72,8 @@ def test_a_question_has_the_shape_that_programs_rely_on(bot: Api) -> None:
         "priority": 5,
         "dueAt": "2126-01-01T10:00:00.000Z",
         "expiresAt": "2126-01-02T00:00:00.000Z",
+        "onExpiry": "reject",
+        "defaultAnswer": None,
         "onAnswer": "resume",
         "needed": 1,
         "responses": [],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runs.kernel import callbacks, loop_events
+from runs.kernel import callbacks, deadlines, loop_events
 from runs.kernel.commands import StartStep, commands
 from runs.kernel.decide import decide
 from runs.kernel.errors import LoopError
@@ -110,8 +110,10 @@ class Puppet:
         self.settle()
 
     def waits(self) -> None:
-        """Time goes by until what waits for it may go on."""
-        self.now = max(self.now, min(self.state.waits.values()))
+        """Time goes by until what waits for it may go on, or a question's time has come."""
+        over = deadlines.next_at(self.state)
+        times = [*self.state.waits.values(), *([] if over is None else [over])]
+        self.now = max(self.now, min(times))
         self.settle()
 
     def cancels(self) -> None:

@@ -1,0 +1,137 @@
+"""How long a question waits: when somebody is reminded, and what follows when nobody answers.
+
+The times are part of the record, so every reader of it comes to the same end at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from runs.kernel.events import Path
+
+REJECT: Final = "reject"
+ANSWER: Final = "answer"
+ESCALATE: Final = "escalate"
+STAY_OPEN: Final = "stay-open"
+ON_EXPIRY: Final = (REJECT, ANSWER, ESCALATE, STAY_OPEN)
+# Ten years: longer than any question waits, and far from the end of the calendar.
+MAX_SECONDS: Final = 315_360_000
+MAX_REMINDERS: Final = 10
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MS: Final = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """The times of one open question, in ms since the epoch; `reminders` are those still to come.
+
+    `rule` is what its asker said about the end: `onExpiry`, `defaultAnswer`, `escalateTo`.
+    `lasts_ms` is the time the next audience gets when the question is escalated.
+    """
+
+    path: Path = ()
+    due_at: int | None = None
+    expires_at: int | None = None
+    reminders: tuple[int, ...] = ()
+    lasts_ms: int = 0
+    rule: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def next_at(self) -> int | None:
+        """When something happens by itself, if it ever does."""
+        times = (
+            self.reminders[:1] if self.expires_at is None else (*self.reminders, self.expires_at)
+        )
+        return min(times, default=None)
+
+    def is_over(self, now: int) -> bool:
+        """Whether the time is up: it ends at the instant, not after it."""
+        return self.expires_at is not None and self.expires_at <= now
+
+    def reminded(self, now: int) -> Clock:
+        return replace(self, reminders=tuple(at for at in self.reminders if at > now))
+
+    def renewed(self, expires_at: int, now: int) -> Clock:
+        """The clock of the audience that is asked next; the end of its time is a no."""
+        before = self.rule.get("remindBeforeSeconds")
+        return replace(
+            self,
+            expires_at=expires_at,
+            reminders=_reminders(before, expires_at, now),
+            rule={**self.rule, "onExpiry": REJECT},
+        )
+
+
+def timed(routing: Mapping[str, Any], now: int) -> dict[str, Any]:
+    """Durations become times when the question is posted; the clock starts there (peers.md D12)."""
+    given = dict(routing)
+    for seconds, name in (("dueInSeconds", "dueAt"), ("expiresInSeconds", "expiresAt")):
+        if seconds in given:
+            given[name] = iso(now + round(float(given.pop(seconds)) * 1000))
+    return given
+
+
+def started(known: Clock | None, path: Path, routing: Mapping[str, Any], now: int) -> Clock | None:
+    """The clock of a question that is routed like this; one that runs is not wound back."""
+    due_at, expires_at = _ms(routing.get("dueAt")), _ms(routing.get("expiresAt"))
+    if known is not None:
+        if known.expires_at is not None or expires_at is None:
+            return known
+        due_at = known.due_at or due_at
+    if due_at is None and expires_at is None:
+        return None
+    ends = expires_at if due_at is None else due_at
+    assert ends is not None
+    lasts = routing.get("escalateSeconds")
+    if isinstance(lasts, int | float):
+        lasts_ms = round(lasts * 1000)
+    else:
+        lasts_ms = 0 if expires_at is None else max(0, expires_at - now)
+    return Clock(
+        path=path,
+        due_at=due_at,
+        expires_at=expires_at,
+        reminders=_reminders(routing.get("remindBeforeSeconds"), ends, now),
+        lasts_ms=lasts_ms,
+        rule=routing,
+    )
+
+
+def _reminders(before: Any, ends: int, now: int) -> tuple[int, ...]:
+    if not isinstance(before, Iterable) or isinstance(before, str):
+        return ()
+    times = {ends - round(seconds * 1000) for seconds in before if isinstance(seconds, int | float)}
+    return tuple(sorted(at for at in times if at > now))
+
+
+def iso(ms: int) -> str:
+    """A time as it is written on the wire: RFC 3339, UTC, milliseconds."""
+    at = _EPOCH + timedelta(milliseconds=ms)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _ms(value: Any) -> int | None:
+    """A time that an author wrote; None when it is none."""
+    try:
+        at = datetime.fromisoformat(value)
+        return (at.astimezone(UTC) - _EPOCH) // _MS if at.tzinfo else None
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def expired_words(expired_at: object) -> str:
+    """What is said of a question whose time was over: never as if somebody had answered it."""
+    at = _ms(expired_at)
+    shown = (
+        "its time" if at is None else f"{_EPOCH + timedelta(milliseconds=at):%Y-%m-%d %H:%M} UTC"
+    )
+    return f"expired at {shown}, nobody answered"
+
+
+def expired_text(fields: Mapping[str, Any]) -> str:
+    """The same with what came of it, from the fields of `callback-expired`."""
+    words = expired_words(fields.get("expiredAt"))
+    return f"{words}; its default answer counts" if "answer" in fields else words
