@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from runs.drivers.callbacks import CallbackClient, create_callback_client
 from runs.drivers.memory import run
 from runs.kernel.gate import create_callback_gate
+from runs.kernel.questions import Question, question_request, read_questions
 from runs.shapes.approval import approval
 from runs.shapes.dag import dag
 from runs.shapes.steps import fn_job
@@ -135,6 +136,27 @@ def test_fields_come_from_the_schema_and_a_refusal_keeps_what_was_typed(shown: S
         "size": "large",
         "prompt": "do it",
     }
+
+
+def test_the_questions_of_a_step_are_answered(shown: Shown) -> None:
+    parts = [
+        Question("Which colour?", key="colour", options=["red", "blue"]),
+        Question("Which paper?", key="paper", options=["matt"], allow_other=True),
+        Question("Which sizes?", key="sizes", options=["S", "M"], multiple=True, allow_other=True),
+        Question("Anything else?", key="more", required=False),
+    ]
+    read = [one for one in read_questions(parts) if one is not None]
+    shown.ask(question_request((), 1, read).to_wire()["responseSchema"])
+    form = shown.page.locator("article", has_text="Which?")
+    form.get_by_label("Which colour?").select_option(label="blue")
+    form.get_by_label("Which paper?").fill("vellum")
+    form.get_by_role("group", name="Which sizes?").get_by_label("M").check()
+    form.get_by_label("Another, for Which sizes?").fill("XL")
+    expect(form.get_by_label("Anything else?")).to_be_visible()
+    form.get_by_role("button", name="Send").click()
+
+    expect(form).to_have_count(0)
+    assert shown.response() == {"colour": "blue", "paper": "vellum", "sizes": ["M", "XL"]}
 
 
 def test_a_person_picks_one_combination_first(shown: Shown) -> None:

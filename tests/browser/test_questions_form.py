@@ -61,8 +61,9 @@ def test_all_questions_are_answered_without_scripts(asked: Request, visit: Visit
 
 
 def test_the_form_fits_a_phone(asked: Request, visit: Visit) -> None:
-    page = opened(asked, visit, viewport={"width": 360, "height": 740})
+    page = opened(asked, visit, size="phone")
     page.get_by_role("button", name="Claim and answer").click()
+    assert page.viewport_size is not None
 
     for name in ("Which paper?", "Which sizes?"):
         group = page.get_by_role("group", name=name).bounding_box()
@@ -70,7 +71,7 @@ def test_the_form_fits_a_phone(asked: Request, visit: Visit) -> None:
         assert group is not None
         assert text is not None
         assert text["x"] + text["width"] <= group["x"] + group["width"]
-        assert group["x"] + group["width"] <= 360
+        assert group["x"] + group["width"] <= page.viewport_size["width"]
 
 
 def test_all_questions_are_answered_by_keys(asked: Request, visit: Visit) -> None:

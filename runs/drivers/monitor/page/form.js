@@ -75,8 +75,36 @@ function typed(rule, text) {
   }
 }
 
+/** The texts a rule offers, and whether another one fits as well; null when it offers none. */
+function offered(rule) {
+  if (!isObject(rule) || rule.type !== "string") return null;
+  if (Array.isArray(rule.enum)) return { values: rule.enum, other: false };
+  const [listed, any] = Array.isArray(rule.anyOf) ? rule.anyOf : [];
+  return Array.isArray(listed?.enum) && any?.type === "string" ? { values: listed.enum, other: true } : null;
+}
+
+/** Several of the offered texts, and one more where another fits. */
+function several(id, name, label, { values, other }) {
+  const group = element("fieldset", { class: "field" }, element("legend", { class: "label" }, label));
+  const ticks = values.map((value, index) => {
+    const tick = element("input", { type: "checkbox", id: `${id}-${index}` });
+    group.append(element("label", { for: tick.id }, tick, ` ${value}`));
+    return tick;
+  });
+  const text = element("input", { type: "text", autocomplete: "off", "aria-label": `Another, for ${label}` });
+  if (other) group.append(text);
+  const read = () => {
+    const ticked = values.filter((_, index) => ticks[index].checked);
+    const written = text.value.trim();
+    return written && !ticked.includes(written) ? [...ticked, written] : ticked;
+  };
+  return { name, read, node: group };
+}
+
 function field(id, name, rule) {
-  const label = rule.description ?? (name === "prompt" ? "Your decision" : name);
+  const label = rule.description ?? rule.title ?? (name === "prompt" ? "Your decision" : name);
+  const many = rule.type === "array" ? offered(rule.items) : null;
+  if (many) return several(id, name, String(label), many);
   let control;
   if (Array.isArray(rule.enum)) {
     control = element("select", { id });
@@ -91,11 +119,16 @@ function field(id, name, rule) {
       ? element("textarea", { id, rows: "4" })
       : element("input", { id, type: "text", autocomplete: "off" });
   }
+  const hints = offered(rule)?.other ? element("datalist", { id: `${id}-list` }) : "";
+  if (hints) {
+    hints.append(...offered(rule).values.map((value) => element("option", { value })));
+    control.setAttribute("list", hints.id);
+  }
   const read = () => {
     if (Array.isArray(rule.enum) || rule.type === "boolean") return JSON.parse(control.value);
     return typed(rule, control.value);
   };
-  return { name, read, node: element("div", { class: "field" }, element("label", { class: "label", for: id }, String(label)), control) };
+  return { name, read, node: element("div", { class: "field" }, element("label", { class: "label", for: id }, String(label)), control, hints) };
 }
 
 function fieldsOf(id, schema, options) {
@@ -107,6 +140,12 @@ function fieldsOf(id, schema, options) {
     const fixed = only(rule);
     if (fixed) given[name] = fixed[0];
     else fields.push(field(`${id}-${index}`, name, rule));
+  }
+  // A question that may be left out has a title of its own; blank, it is not sent.
+  for (const [index, [name, rule]] of Object.entries(properties).entries()) {
+    if (required.includes(name) || !rule.title || options.length) continue;
+    const made = field(`${id}-more-${index}`, name, Array.isArray(rule.enum) ? { type: "string", title: rule.title, anyOf: [{ enum: rule.enum }, { type: "string" }] } : rule);
+    fields.push({ ...made, optional: true });
   }
   return { fields, given, isApproval: required.length === 1 && required[0] === "approved" && !options.length };
 }
@@ -140,7 +179,10 @@ export function formOf(id, schema, send) {
     form.onsubmit = (event) => {
       event.preventDefault();
       const response = { ...given };
-      for (const one of fields) response[one.name] = one.read();
+      for (const one of fields) {
+        const value = one.read();
+        if (!one.optional || value.length) response[one.name] = value;
+      }
       send(response);
     };
   }
