@@ -45,13 +45,13 @@ def stalls(play: Play, workflow: str, *, patient: bool = True) -> None:
 
     Patient people answer about a lost step once the worker is back; others at once.
     """
-    if patient:
-        scene.put("people", "patient")
     play.start(workflow)
     for late in (True,) if play.is_short else (False, True):
         victim = play.hold("before")
         if victim is None:
             break
+        if patient:
+            scene.put("people", "patient")
         play.workers.stall(victim.worker)
         scene.note("faults", "stalled")
         play.release("before")
@@ -60,7 +60,7 @@ def stalls(play: Play, workflow: str, *, patient: bool = True) -> None:
             play.to_the_end()
         play.workers.wake(victim.worker)
         play.until(victim.is_refused, "a late result that is refused")
-    scene.take("people")
+        scene.take("people")
     play.to_the_end()
 
 

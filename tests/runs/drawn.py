@@ -25,11 +25,20 @@ class World:
     seed: int
     effects: list[str] = field(default_factory=list)
     after_effect: Callable[[], object] = lambda: None
+    seen: dict[str, list[str]] = field(default_factory=dict)
 
     def fate(self, *what: object) -> int:
         """A number that the seed gives to these names, the same in every process."""
         text = "\0".join(map(str, (self.seed, *what)))
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6])
+
+    def name_of(self, mark: str) -> str:
+        """Which attempt at its place this is; a mark may count tries of what was there before."""
+        place = mark.rpartition("/")[0]
+        seen = self.seen.setdefault(place, [])
+        if mark not in seen:
+            seen.append(mark)
+        return f"{place} {seen.index(mark) + 1}"
 
     def one_of(self, found: tuple[Any, ...], *what: object) -> Any:
         return found[self.fate(*what) % len(found)]
@@ -63,12 +72,12 @@ class World:
             if not is_safe or mark not in self.effects:
                 self.effects.append(mark)
             self.after_effect()
-            return self._outcome(mark, back)
+            return self._outcome(self.name_of(mark), back)
 
         return Leaf(shape, body, declared=bool(self.fate("declared", shape.label) % 3))
 
-    def _outcome(self, mark: str, back: tuple[str, ...]) -> Outcome:
-        kind = self.one_of(ENDS, "end", mark)
+    def _outcome(self, name: str, back: tuple[str, ...]) -> Outcome:
+        kind = self.one_of(ENDS, "end", name)
         if kind == "raise":
             raise ValueError("broken")
         if kind == "stray":
@@ -76,9 +85,9 @@ class World:
         if kind in ("back", "warn"):
             if not back:
                 return Outcome(status="pass", summary="as it is")
-            target = self.one_of(back, "target", mark)
+            target = self.one_of(back, "target", name)
             return kickback(target, "once more", status="pass" if kind == "warn" else "fail")
-        return Outcome(status=kind, summary=mark)
+        return Outcome(status=kind, summary=name)
 
     def _loop(self, shape: LoopShape) -> Loop:
         conditions = {"start": shape.start, "until": shape.until, "stopOn": shape.stop_on}
@@ -98,7 +107,7 @@ class World:
             return Condition(data, parts=parts)
 
         def check(ctx: Context, last: Outcome | None) -> ConditionResult:
-            chance = self.fate("check", task, mark_of(ctx)) % 8
+            chance = self.fate("check", self.name_of(f"{task} {mark_of(ctx)}")) % 8
             if chance == 0:
                 raise ValueError("no idea")
             return ConditionResult(met=chance > 3, reason="because")
@@ -107,7 +116,7 @@ class World:
 
     def _look(self, what: str) -> Callable[[Context], str]:
         def look(ctx: Context) -> str:
-            chance = self.fate(what, mark_of(ctx)) % 8
+            chance = self.fate("look", self.name_of(f"{what} {mark_of(ctx)}")) % 8
             if chance == 0:
                 raise ValueError("not to be seen")
             return f"state {chance % 2}"
