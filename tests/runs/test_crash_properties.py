@@ -37,7 +37,7 @@ ONWARD = (0.0, 1e9)
 # When a process dies: before or after one of its commits; or its lease lapses under its step.
 ends = st.none() | st.tuples(st.sampled_from(["before", "after"]), st.integers(1, 4))
 drawn = settings(
-    max_examples=max(1, settings().max_examples // 4),
+    max_examples=max(1, settings().max_examples // 5),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
