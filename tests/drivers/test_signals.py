@@ -38,8 +38,10 @@ def told(result: Any) -> list[str]:
     return [event.kind for event in result.events if event.kind.startswith("run:")]
 
 
+# Whoever starts the tests in the background may have told their children to ignore SIGINT.
 SCRIPT = """
-import asyncio, sys
+import asyncio, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from runs import arun, dag, fn_job, run
 
 def work(ctx):

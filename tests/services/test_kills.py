@@ -47,7 +47,8 @@ def test_a_run_killed_at_any_commit_ends_the_same(
     whole, *killed = kill_everywhere(workflow, tmp_path, *moments)
 
     assert len(killed) == whole["commits"] * len(moments)
-    assert whole["commits"] >= 15
+    # A step that another follows ends in the commit in which that one begins.
+    assert whole["commits"] >= 10
     for one in [whole, *killed]:
         told = f"killed {one['moment']}: {one}"
         assert one["again"] == 0, told

@@ -16,6 +16,12 @@ NOWHERE = "amqp://guest:guest@127.0.0.1:1//"
 pytestmark = pytest.mark.django_db
 
 
+def point_at(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Change where the process sends; setting the attribute would leave what it undoes to."""
+    changes: dict[str, Any] = app.conf.changes or {}
+    monkeypatch.setitem(changes, "broker_write_url", address)
+
+
 def heard(role: str, *, seconds_ago: int = 0) -> None:
     at = timezone.now() - timedelta(seconds=seconds_ago)
     Heartbeat.objects.update_or_create(name=role, defaults={"role": role, "at": at})
@@ -62,7 +68,7 @@ def test_a_broker_that_is_away_makes_a_process_not_ready(
 ) -> None:
     heard("worker")
     heard("sweep")
-    monkeypatch.setattr(app.conf, "broker_write_url", NOWHERE)
+    point_at(NOWHERE, monkeypatch)
 
     response = client.get("/readyz")
 
