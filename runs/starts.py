@@ -24,6 +24,7 @@ from runs.kernel.errors import LoopError
 from runs.kernel.events import EventKind, joined
 from runs.kernel.events import Path as EventPath
 from runs.kernel.jsonable import JSONValue, sha256_bytes, thaw
+from runs.kernel.questions import default_answers
 from runs.kernel.slots import JOB
 from runs.kernel.state import RunState
 from runs.models import Attempt
@@ -225,6 +226,7 @@ class Start:
             signal=self.signal,
             idempotency_key=steps.idempotency_key(str(self.due.run_id), state, self.path),
             on_callback="wait",
+            default_answers=default_answers(state.expired),
             **position.facts(),
         )
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, cast
 
@@ -23,6 +24,7 @@ from runs.kernel.outcomes import Outcome
 from runs.kernel.questions import Answer, Question
 from runs.kernel.state import is_folded
 from runs.kernel.turns import AgentRequest, AgentResult
+from runs.shapes.deadlines import OnExpiry
 
 T = TypeVar("T")
 
@@ -78,6 +80,8 @@ class Context(Tools):
     engine: Any = None
     engines: Mapping[str, Any] = field(default_factory=dict)
     skipped_findings: tuple[Any, ...] = ()
+    default_answers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What counts for this run's questions that nobody answered in time, by request id."""
     notes: Notes = field(default_factory=Notes)
 
     @property
@@ -123,28 +127,51 @@ class Context(Tools):
         about: Any = None,
         audience: Mapping[str, list[str]] | None = None,
         priority: int = 0,
-        due_in_seconds: float | None = None,
         on_answer: Literal["resume", "hold"] = "resume",
         per_attempt: bool = False,
+        due_at: datetime | None = None,
+        due_in_seconds: float | None = None,
+        expires_at: datetime | None = None,
+        expires_in_seconds: float | None = None,
+        on_expiry: OnExpiry = "reject",
+        default_answer: Mapping[str, Any] | None = None,
+        escalate_to: Mapping[str, list[str]] | None = None,
+        escalate_seconds: float | None = None,
+        remind_before_seconds: Sequence[float] = (),
     ) -> list[Answer]:
         """The answers of a person, in the order of the questions (interactions.md section 4).
 
         The step waits without a worker and is run again from its start when they are there: each
         call then gets the answers of the same call before, as long as it asks the same. A text is
         answered with a text, None when it was left out; `multiple` with a list. At most 20
-        questions in a step and 100 in a run (design D11).
+        questions in a step and 100 in a run (design D11). The times are those of approval():
+        expired, the step fails (`reject`) or goes on with `default_answer`, by key (`answer`).
         """
         routing: dict[str, Any] = {}
         if audience:
             routing["audience"] = {key: list(names) for key, names in audience.items()}
         if priority:
             routing["priority"] = priority
-        if due_in_seconds is not None:
-            routing["dueInSeconds"] = due_in_seconds
         if on_answer != "resume":
             routing["onAnswer"] = on_answer
         return asking.ask(
-            self, questions, title=title, about=about, per_attempt=per_attempt, routing=routing
+            self,
+            questions,
+            title=title,
+            about=about,
+            per_attempt=per_attempt,
+            routing=routing,
+            time={
+                "due_at": due_at,
+                "due_in_seconds": due_in_seconds,
+                "expires_at": expires_at,
+                "expires_in_seconds": expires_in_seconds,
+                "on_expiry": on_expiry,
+                "default_answer": default_answer,
+                "escalate_to": escalate_to,
+                "escalate_seconds": escalate_seconds,
+                "remind_before_seconds": remind_before_seconds,
+            },
         )
 
     def asked(self, request: CallbackRequest) -> None:

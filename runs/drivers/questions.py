@@ -11,6 +11,7 @@ from runs.kernel.errors import LoopError
 from runs.kernel.gate import CallbackRequest
 from runs.kernel.jsonable import JsonValueError, frozen_object
 from runs.kernel.questions import Answer, Question
+from runs.shapes.deadlines import deadline_routing
 from runs.shapes.job import Asking
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def ask(
     about: Any,
     per_attempt: bool,
     routing: Mapping[str, Any],
+    time: Mapping[str, Any],
 ) -> list[Answer]:
     """The stored answers to these questions; without them the step ends here and waits."""
     asked = ctx.notes.questions
@@ -63,13 +65,21 @@ def ask(
         raise AnswerAwaited
     request, listed = _request(ctx, given, title, _about(ctx, about, per_attempt=per_attempt))
     response = _answer_to(ctx, request)
-    if response is None:
-        asked.waiting = Asking(request=request, routing=_routing(request, routing))
-        raise AnswerAwaited
+    if response is not None:
+        _need_answer("the answer", listed, response)
+        return parts.answers_of(listed, response)
+    if time["default_answer"] is not None:
+        _need_answer("default_answer", listed, time["default_answer"])
+    timed = deadline_routing("ask_questions", request.response_schema, **time)
+    asked.waiting = Asking(request=request, routing=_routing(request, {**routing, **timed}))
+    raise AnswerAwaited
+
+
+def _need_answer(what: str, listed: list[Question | None], response: Mapping[str, Any]) -> None:
+    """Raise for a response that does not answer the questions, whoever let it through."""
     usable = [question for question in listed if question is not None]
     for key, words in parts.answer_faults(usable, response):
-        raise _refused(f"the answer {key!r} cannot be used: {words}")
-    return parts.answers_of(listed, response)
+        raise _refused(f"{what} {key!r} cannot be used: {words}")
 
 
 def _request(
@@ -105,12 +115,12 @@ def _routing(request: CallbackRequest, given: Mapping[str, Any]) -> Mapping[str,
 
 
 def _answer_to(ctx: Context, request: CallbackRequest) -> Mapping[str, Any] | None:
-    """The answer the history holds; reading posts nothing."""
+    """The answer the history holds, or the one that counts for none; reading posts nothing."""
     for event in reversed(ctx.callbacks.history(request.request_id)):
         if event["kind"] == "callback-submitted":
             response: Mapping[str, Any] = event["response"]
             return response
-    return None
+    return ctx.default_answers.get(request.request_id)
 
 
 def _refused(text: str) -> LoopError:

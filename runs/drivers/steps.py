@@ -10,6 +10,7 @@ from runs.drivers.clock import now
 from runs.drivers.context import Context, Workspace
 from runs.kernel.decide import StartStep, place_at
 from runs.kernel.events import EventKind
+from runs.kernel.questions import default_answers
 from runs.kernel.slots import JOB
 from runs.shapes.job import Leaf, job_at
 
@@ -73,6 +74,7 @@ def _context(session: MemorySession, start: StartStep) -> Context:
         signal=session.cancel,
         idempotency_key=execute.idempotency_key(session.name, session.state, start.path),
         on_callback="wait" if session.attended else "exit",
+        default_answers=default_answers(session.state.expired),
         **position.facts(),
         **session.more,
     )

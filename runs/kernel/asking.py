@@ -181,7 +181,10 @@ def _expired(
     place: Place, slot: Slot, request: CallbackRequest, over: Mapping[str, Any], now: int
 ) -> list[Event]:
     """The end that the asker chose for a question nobody answered in its time."""
-    if slot.ask is None or slot.ask.get("purpose") != "approval":
+    purpose = slot.ask.get("purpose") if slot.ask is not None else None
+    if purpose == questions.PURPOSE and over.get("onExpiry") == clocks.ANSWER:
+        return [again(place.path, slot, now)]
+    if slot.ask is None or purpose != "approval":
         outcome = dead_outcome(request, clocks.expired_words(over.get("expiredAt")))
         return _failed(place, outcome, request, now)
     outcome = expired_outcome(over, question=request.decision_text, target=slot.ask.get("target"))

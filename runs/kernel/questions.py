@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Final
 
 from runs.kernel.callbacks import CallbackState
+from runs.kernel.clocks import ANSWER
 from runs.kernel.events import Path, joined
 from runs.kernel.gate import CallbackRequest, create_callback_gate
 from runs.kernel.jsonable import JSONValue, canonical_json
@@ -254,6 +255,18 @@ def _answer(question: Question, given: Any) -> Answer:
 def _has_text(given: str) -> bool:
     """As the schema's own pattern sees it, so that what it takes is never refused later."""
     return compile_pattern(_NOT_BLANK).search(given)
+
+
+def default_answers(expired: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """What counts for the questions nobody answered in time, by request id, where a step said so.
+
+    Nobody gave these answers, so they stand in no response (interactions.md I48).
+    """
+    return {
+        request_id: over["answer"]
+        for request_id, over in expired.items()
+        if over.get("onExpiry") == ANSWER and "answer" in over
+    }
 
 
 def asked_count(request: CallbackRequest) -> int:

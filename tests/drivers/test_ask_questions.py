@@ -344,3 +344,22 @@ def test_a_failure_that_may_pass_keeps_its_answers() -> None:
 
     assert run(job, callbacks=client).outcome.status == "pass"
     assert starts == ["red", "red"]
+
+
+def test_a_session_that_waits_goes_on_with_the_default_when_nobody_answers() -> None:
+    job = flow(
+        lambda ctx: str(
+            ctx.ask_questions(
+                [COLOUR],
+                expires_in_seconds=0.05,
+                on_expiry="answer",
+                default_answer={"colour": "blue"},
+            )
+        )
+    )
+    result = run(job, on_callback="wait")
+
+    assert summary(result) == "['blue']"
+    kinds = [event.kind for event in result.events]
+    assert "callback-expired" in kinds
+    assert "callback-submitted" not in kinds

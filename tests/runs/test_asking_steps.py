@@ -18,6 +18,7 @@ from runs.models import Attempt, Run
 from runs.shapes.dag import dag, pipeline
 from runs.shapes.steps import fn_job
 from tests import factories, flows
+from tests.gates.later import later
 
 pytestmark = pytest.mark.django_db
 RED = {"answer": "red"}
@@ -41,6 +42,11 @@ def flow(job: Any, *after: Any) -> Any:
 def answered(run: Run, response: dict[str, Any] = RED) -> None:
     flows.answer(run, response)
     flows.work(run)
+
+
+def time_is_over(run: Run, hours: int = 1) -> None:
+    later(run.pk, 3600 * hours)
+    assert sweep.wake_due() == 1
 
 
 def summary(run: Run) -> Any:
@@ -182,6 +188,58 @@ def test_a_withdrawn_question_fails_its_step() -> None:
 
     assert flows.fresh(run).status == Run.Status.FAILED
     assert "nobody knows" in str(flows.events(run, "error")[-1].fields["message"])
+
+
+def test_nobody_answered_in_time_fails_the_step() -> None:
+    run = flows.ran(flow(asks("Which?", expires_in_seconds=3600)))
+    time_is_over(run)
+
+    assert flows.fresh(run).status == Run.Status.FAILED
+    assert "nobody answered" in str(flows.events(run, "error")[-1].fields["message"])
+
+
+def test_a_default_answer_counts_where_nobody_gave_one() -> None:
+    time: dict[str, Any] = {
+        "expires_in_seconds": 3600,
+        "on_expiry": "answer",
+        "default_answer": RED,
+    }
+    run = flows.ran(flow(asks("Which?", "Why?", **time)))
+    for hours in (1, 2):
+        time_is_over(run, hours)
+        flows.forget()
+        flows.work(run)
+
+    assert (flows.fresh(run).status, summary(run)) == (Run.Status.PASSED, "[['red'], ['red']]")
+    assert "callback-submitted" not in flows.kinds(run)
+    assert flows.kinds(run).count("step:ready") == 2
+
+
+def test_a_default_that_answers_nothing_is_refused_at_once() -> None:
+    time: dict[str, Any] = {
+        "expires_in_seconds": 3600,
+        "on_expiry": "answer",
+        "default_answer": {"answer": " "},
+    }
+    run = flows.ran(flow(asks("Which?", **time)))
+
+    assert (flows.fresh(run).status, flows.pending(run)) == (Run.Status.FAILED, [])
+    assert "default_answer 'answer'" in str(flows.events(run, "error")[0].fields["message"])
+
+
+def test_a_question_that_is_escalated_is_answered_by_the_next() -> None:
+    time: dict[str, Any] = {
+        "expires_in_seconds": 3600,
+        "on_expiry": "escalate",
+        "escalate_to": {"users": ["oda"]},
+    }
+    run = flows.ran(flow(asks("Which?", audience={"users": ["ada"]}, **time)))
+    time_is_over(run)
+    (row,) = Request.objects.filter(run=run)
+    assert [one.token for one in row.audience.tokens.all()] == ["user:oda"]
+    answered(run)
+
+    assert flows.fresh(run).status == Run.Status.PASSED
 
 
 def test_a_run_that_is_run_again_asks_only_what_changed() -> None:

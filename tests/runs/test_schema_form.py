@@ -159,7 +159,7 @@ def test_several_of_an_enum() -> None:
     ("typed", "words"),
     [
         ("{", "not JSON"),
-        ("[NaN]", "no use as it is: NaN"),
+        ("[NaN]", "no use as it is: the number is not finite"),
         ('{"a":1,"a":2}', "the key 'a' appears twice"),
         ("[" * 300 + "]" * 300, "no use as it is: the value goes more than 240 levels deep"),
         ("9007199254740993", "no use as it is"),
