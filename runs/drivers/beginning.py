@@ -21,6 +21,8 @@ def begin(session: MemorySession) -> RunState:
         session.state = resume.folded(past)
         known = resume.known_of(past, session.client.history())
     session.read_client(quietly=True)
+    if past.events:
+        session.state = resume.timed(session.state, past)
     before = session.state
     if session.monitor is not None:
         session.append(EventKind.MONITOR, (), {"url": session.monitor.url})

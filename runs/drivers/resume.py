@@ -6,14 +6,15 @@ here needs more than the events: this session's shape, its workspace and its cal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from runs.drivers.errors import RecordDamaged
 from runs.drivers.jsonl import Record
 from runs.drivers.monitor.answers import ROUTER
 from runs.drivers.opening import Opening, StartsOver, Wire, starts
-from runs.kernel import asking
+from runs.kernel import asking, deadlines
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind, Path
 from runs.kernel.graph import GraphShape, LeafShape, LoopShape, Shape, graph_identity
 from runs.kernel.jsonable import json_equal
@@ -41,9 +42,20 @@ def params_of(past: Record) -> Mapping[str, Any]:
 
 def folded(past: Record) -> RunState:
     """The state the record left behind, without its questions: those the client knows."""
-    events = (event for event in past.events if event.kind not in CALLBACK_KINDS)
+    with _adding_up():
+        return fold(event for event in past.events if event.kind not in CALLBACK_KINDS)
+
+
+def timed(state: RunState, past: Record) -> RunState:
+    """The state with the times of its questions, once the client has said what they are."""
+    with _adding_up():
+        return deadlines.taken_up(state, past.events)
+
+
+@contextmanager
+def _adding_up() -> Iterator[None]:
     try:
-        return fold(events)
+        yield
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         text = "the record does not add up; give the run another record, or start it anew."
         raise RecordDamaged(text) from error

@@ -6,14 +6,14 @@ deadline, an answer and a cancel at one instant have one winner (interactions.md
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from runs.kernel import callback_events, clocks
 from runs.kernel.callbacks import CallbackStatus
 from runs.kernel.clocks import Clock
-from runs.kernel.events import Event, EventKind
+from runs.kernel.events import CALLBACK_KINDS, Event, EventKind
 from runs.kernel.slots import RunState
 
 
@@ -90,7 +90,7 @@ def routed(state: RunState, event: Event) -> RunState:
     """The clock of a question starts when it is put to somebody."""
     request_id = event.fields.get("requestId")
     held = state.callbacks.get(request_id)
-    if held is None or not held.is_live:
+    if held is None or not (held.is_live or held.superseded_by == request_id):
         return state
     clock = clocks.started(state.clocks.get(str(request_id)), event.path, event.fields, event.ts)
     return state if clock is None else _set(state, str(request_id), clock)
@@ -109,6 +109,21 @@ def called_back(state: RunState, event: Event) -> RunState:
             return stopped(state, event.fields["requestId"])
         case EventKind.SUPERSEDED if event.fields["supersededBy"] != event.fields["requestId"]:
             return stopped(state, event.fields["requestId"])
+    return state
+
+
+def taken_up(state: RunState, events: Iterable[Event]) -> RunState:
+    """The times of the questions that a record tells of, where a client knows what they are now."""
+    state = replace(state, clocks={}, expired={})
+    for event in events:
+        if event.kind == EventKind.ROUTED:
+            state = routed(state, event)
+        elif event.kind == EventKind.WITHDRAWN:
+            state = stopped(state, event.fields["requestId"])
+        elif event.kind in HANDLERS:
+            state = HANDLERS[event.kind](state, event)
+        elif event.kind in CALLBACK_KINDS:
+            state = called_back(state, event)
     return state
 
 

@@ -49,7 +49,7 @@ def deadline_routing(
     if default_answer is not None:
         routing["defaultAnswer"] = _answer(who, schema, default_answer)
     if escalate_to is not None:
-        routing["escalateTo"] = {part: list(names) for part, names in escalate_to.items()}
+        routing["escalateTo"] = _audience(who, escalate_to)
     if escalate_seconds is not None:
         _needs(
             who, "escalate_seconds", escalate_seconds, on_expiry == clocks.ESCALATE, '"escalate"'
@@ -92,6 +92,13 @@ def _reminders(who: str, given: Sequence[float]) -> list[float]:
 def _needs(who: str, name: str, given: object, wanted: bool, rule: str) -> None:
     if (given is not None) != wanted and not (wanted and name == "escalate_seconds"):
         raise DeclarationError(f"{name} of {who} goes with on_expiry={rule}, and only with it.")
+
+
+def _audience(who: str, given: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    said = {part: [] if isinstance(names, str) else list(names) for part, names in given.items()}
+    if not any(said.values()):
+        raise DeclarationError(f"escalate_to of {who} holds lists of names, and names somebody.")
+    return said
 
 
 def _answer(who: str, schema: Mapping[str, JSONValue], given: Mapping[str, Any]) -> dict[str, Any]:
