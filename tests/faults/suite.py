@@ -127,8 +127,11 @@ def main(arguments: list[str]) -> None:
     workers = Workers(wire.url, Path(os.environ["OBVERSA_TEST_SCENE"]) / "workers.log")
     with corner():
         try:
-            workers.start(2)
             for name in names:
+                # Fresh ones: a fault is not to blame for what the one before left behind.
+                if not options.short or not workers.alive:
+                    workers.close()
+                    workers.start(2)
                 play = Play(workers, wire, count=options.runs, is_short=options.short)
                 row = tried(name, options.broker, play)
                 print(json.dumps(asdict(row)), flush=True)  # noqa: T201  who started this reads it

@@ -43,6 +43,10 @@ class Workers:
                 )
             self._alive[process.pid] = process
 
+    @property
+    def alive(self) -> int:
+        return len(self._alive)
+
     def kill(self, pid: int) -> None:
         """The worker and its children, without a word."""
         process = self._alive.pop(pid)
