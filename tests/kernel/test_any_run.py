@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runs.kernel import deadlines
 from runs.kernel.conditions import ConditionResult
 from runs.kernel.errors import LoopError
 from runs.kernel.events import Event, EventKind, Path
@@ -24,6 +26,33 @@ from tests.kernel.shapes import shapes
 STEPS = 400
 ANSWERS = [{"approved": True}, {"approved": False}, {"approved": False, "note": "not yet"}]
 RECONCILED = [{"action": "finished"}, {"action": "run-again"}, {"action": "fail"}]
+
+# What an author may say about the time of a question; a puppet's step takes ten milliseconds.
+TIMES: list[dict[str, Any]] = [
+    {},
+    {},
+    {"expiresInSeconds": 0.02},
+    {"expiresInSeconds": 0.02, "onExpiry": "answer", "defaultAnswer": {"approved": True}},
+    {"expiresInSeconds": 0.05, "onExpiry": "escalate", "remindBeforeSeconds": [0.02]},
+    {"dueInSeconds": 0.01, "expiresInSeconds": 0.03, "onExpiry": "stay-open"},
+]
+
+
+@st.composite
+def timed_shapes(draw: st.DrawFn) -> Shape:
+    """Any shape, some of whose questions have an end in time."""
+    wire: Any = parse_json(canonical_json(draw(shapes()).to_json()))
+    for ask in _asks(wire):
+        ask["routing"] = draw(st.sampled_from(TIMES))
+    return shape_from_json(wire)
+
+
+def _asks(wire: Any) -> Iterator[dict[str, Any]]:
+    parts = wire.values() if isinstance(wire, dict) else wire if isinstance(wire, list) else ()
+    for part in parts:
+        yield from _asks(part)
+    if isinstance(wire, dict) and isinstance(wire.get("ask"), dict):
+        yield wire["ask"]
 
 
 def _outcome(draw: Any, puppet: Puppet, path: Path) -> Outcome:
@@ -52,7 +81,8 @@ def _move(puppet: Puppet, data: st.DataObject, *, cancel: bool) -> bool:
     """Let one possible thing happen; False when nothing can."""
     moves: list[tuple[str, Any]] = [(task, path) for task, path in puppet.due]
     moves += [("answer", request_id) for request_id in puppet.pending]
-    if puppet.state.waits and not puppet.state.cancelled:
+    sleeps = bool(puppet.state.waits) and not puppet.state.cancelled
+    if sleeps or deadlines.next_at(puppet.state) is not None:
         moves.append(("wait", ()))
     if not moves:
         return False
@@ -93,7 +123,7 @@ def _run(shape: Shape, data: st.DataObject, *, cancel: bool = False) -> Puppet:
 
 
 @settings(max_examples=settings().max_examples // 3)
-@given(shapes(), st.data())
+@given(timed_shapes(), st.data())
 def test_a_run_ends_once_nothing_is_left_to_happen(shape: Shape, data: st.DataObject) -> None:
     puppet = _run(shape, data)
 
@@ -104,7 +134,7 @@ def test_a_run_ends_once_nothing_is_left_to_happen(shape: Shape, data: st.DataOb
 
 
 @settings(max_examples=settings().max_examples // 3)
-@given(shapes(), st.data())
+@given(timed_shapes(), st.data())
 def test_a_cancelled_run_ends_aborted_as_soon_as_its_steps_have(
     shape: Shape, data: st.DataObject
 ) -> None:
@@ -116,7 +146,7 @@ def test_a_cancelled_run_ends_aborted_as_soon_as_its_steps_have(
 
 
 @settings(max_examples=settings().max_examples // 3)
-@given(shapes(), st.data())
+@given(timed_shapes(), st.data())
 def test_every_attempt_has_one_final_event(shape: Shape, data: st.DataObject) -> None:
     puppet = _run(shape, data)
 
@@ -150,7 +180,7 @@ def _finals(events: list[Event]) -> tuple[Counter[Any], Counter[Any], Counter[An
 
 
 @settings(max_examples=settings().max_examples // 3)
-@given(shapes(), st.data())
+@given(timed_shapes(), st.data())
 def test_no_node_is_built_more_often_than_its_limit_allows(
     shape: Shape, data: st.DataObject
 ) -> None:
@@ -172,7 +202,7 @@ def test_no_node_is_built_more_often_than_its_limit_allows(
 
 
 @settings(max_examples=settings().max_examples // 3)
-@given(shapes(), st.data())
+@given(timed_shapes(), st.data())
 def test_the_record_alone_gives_the_same_state(shape: Shape, data: st.DataObject) -> None:
     puppet = _run(shape, data, cancel=True)
 
@@ -181,7 +211,7 @@ def test_the_record_alone_gives_the_same_state(shape: Shape, data: st.DataObject
         canonical_json(event.to_wire())
 
 
-@given(shapes())
+@given(timed_shapes())
 def test_a_shape_survives_its_canonical_text(shape: Shape) -> None:
     wire: Any = parse_json(canonical_json(shape.to_json()))
 
@@ -191,7 +221,7 @@ def test_a_shape_survives_its_canonical_text(shape: Shape) -> None:
 
 
 @settings(max_examples=settings().max_examples // 3)
-@given(shapes(), st.data())
+@given(timed_shapes(), st.data())
 def test_an_unattended_session_leaves_when_only_questions_are_left(
     shape: Shape, data: st.DataObject
 ) -> None:
