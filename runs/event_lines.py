@@ -104,7 +104,7 @@ def event_views(
             kind=event.kind,
             kind_group=_group(event),
             words=in_words(event),
-            quiet=event.kind in _QUIET or in_words(event) == "step not run",
+            quiet=event.kind in _QUIET or in_words(event) in ("step not run", "question closed"),
             text=_told(event, visible(labels.get(event.actor, event.actor)))[:MAX_TEXT],
             at=datetime.fromtimestamp(event.ts / 1000, UTC),
             path_text="" if event.kind == EventKind.NODE else _place(event, places or {}),
@@ -145,7 +145,16 @@ def in_words(event: Event) -> str:
         if isinstance(given, bool):
             return "approved" if given else "refused"
         return "answered"
+    if _closes_itself(event):
+        return "question closed"
     return _WORDS.get(event.kind, visible(event.kind))
+
+
+def _closes_itself(event: Event) -> bool:
+    """Whether a question was withdrawn or expired, so that nothing took its place."""
+    return event.kind == EventKind.SUPERSEDED and event.fields.get(
+        "supersededBy"
+    ) == event.fields.get("requestId")
 
 
 def _phase(facts: Facts) -> str:

@@ -33,6 +33,14 @@ def _by(words: str, mark: str = NOTE) -> Callable[[Wire], Told]:
     return lambda event: (mark, after(f"{words} {_router(event)}", event.get("reason")))
 
 
+def _superseded(event: Wire) -> Told:
+    """A question that was withdrawn or expired stands in its own place: nothing replaced it."""
+    newer = event.get("supersededBy")
+    if newer == event.get("requestId"):
+        return NOTE, "question closed"
+    return NOTE, after("question replaced by", newer)
+
+
 def _loop_wait(event: Wire) -> Told:
     seconds = (number_of(event.get("waitMs")) or 0) / 1000
     return WAITS, f"loop wait {seconds:g}s"
@@ -60,7 +68,7 @@ TOLD: Final[Mapping[str, Callable[[Wire], Told]]] = {
     "callback-released": _by("released by"),
     "callback-submitted": _answered,
     "callback-rejected": _by("answer refused to", WRONG),
-    "callback-superseded": plain("question replaced by", more="supersededBy"),
+    "callback-superseded": _superseded,
     "callback-withdrawn": plain("question withdrawn"),
     "callback-reminded": plain("reminder of the question"),
     "callback-overdue": plain("question not answered in time, it stays open", WRONG),

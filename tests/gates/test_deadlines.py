@@ -13,8 +13,9 @@ from gates import services
 from gates.access import NotVisible
 from gates.errors import Expired
 from gates.models import Request, Response
-from runs import record, sweep
+from runs import folding, format_event, record, sweep
 from runs import services as runs_services
+from runs.event_lines import event_views
 from runs.models import Event, Run
 from runs.rebuild import rebuild
 from tests import factories
@@ -375,3 +376,19 @@ def test_a_time_of_the_author_is_kept_to_the_millisecond() -> None:
 
     assert row.expires_at == ends
     assert row.run.wake_at == ends
+
+
+def test_the_record_in_words_says_that_it_expired_and_that_nothing_replaced_it() -> None:
+    row = asked()
+    time_is_over(row)
+    events = [folding.to_event(one) for one in Event.objects.filter(run=row.run_id).order_by("seq")]
+    lines = [line for line in event_views(events) if line.kind.startswith("callback-")]
+
+    assert [line.words for line in lines if not line.quiet] == [
+        "question asked",
+        "question expired",
+    ]
+    assert lines[-1].text == f"expired at {row.expires_at:%Y-%m-%d %H:%M} UTC, nobody answered"
+    told = [format_event(event.to_wire()) for event in events]
+    assert any("question expired, nobody answered" in line for line in told)
+    assert not any("replaced by" in line for line in told)
