@@ -120,6 +120,9 @@ class Decision:
 
     def _leave_graph(self, graph: GraphShape, path: Path) -> Outcome:
         scope = self.state.scopes[path]
+        if scope.ended is not None:
+            # A panel that found no verdict has paused by itself, and said so.
+            return scope.ended
         for name in scope.names(scope.open):
             job = graph.by_name[name].job
             if not isinstance(job, LeafShape):

@@ -115,6 +115,15 @@ def test_a_pass_without_everybody_says_so_w103() -> None:
     assert (made.data["degraded"], made.data["missing"]) == (True, ["r1"])
 
 
+def test_a_panel_that_pauses_says_so_once() -> None:
+    reviewers = [says("a", YES), says("b", AWAY)]
+    stages = [{"name": "review", "job": review_panel(label="panel", reviewers=reviewers)}]
+    made = run(pipeline("p", stages))
+    assert made.outcome.status == "paused"
+    ends = [event.path for event in made.events if event.kind == "dag:end"]
+    assert ends == [("p", "review", "panel"), ("p",)]
+
+
 def test_a_condition_may_review_w90() -> None:
     good = predicate(lambda ctx, last: False, "not signed")
     made: Any = run(review_panel(reviewers=[{"review": good}, says("b", YES)["job"]])).outcome
