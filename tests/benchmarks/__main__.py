@@ -40,7 +40,7 @@ def main() -> None:
             rows = [
                 ("answer to next step's start, idle, median", _ms(idle_latencies(40))),
                 *cycles(given.cycles, given.concurrent, given.workers),
-                *([] if given.only else [*step_costs(), *loop_costs()]),
+                *([] if given.only else [*step_costs(), *loop_costs(), *waiting_costs()]),
             ]
         rows += [] if given.only else inbox_costs()
     for name, value in rows:
@@ -177,6 +177,34 @@ def step_costs() -> list[tuple[str, str]]:
         base = base or each
         found.append((f"a step of {count}", f"{each:.1f} ms ({each / base:.2f}x)"))
     return found
+
+
+WAITING = 500
+
+
+def waiting_costs() -> list[tuple[str, str]]:
+    """Milliseconds of a run of 20 steps alone, and while many runs wait for answers."""
+    from runs.models import Run
+
+    alone = _chain_seconds()
+    for _ in range(WAITING):
+        _start("gate-cycle")
+    _wait(lambda: Run.objects.filter(status="waiting").count() >= WAITING, 240)
+    beside = _chain_seconds()
+    words = f"{beside * 1000:.0f} ms ({beside / alone:.2f}x of alone)"
+    return [(f"a run of 20 steps beside {WAITING} that wait", words)]
+
+
+def _chain_seconds() -> float:
+    from runs.models import Run
+
+    found = []
+    for _ in range(5):
+        began = time.monotonic()
+        run = _start("chain-20")
+        _wait(Run.objects.filter(pk=run.pk, status="passed").exists)
+        found.append(time.monotonic() - began)
+    return statistics.median(found)
 
 
 def loop_costs() -> list[tuple[str, str]]:
