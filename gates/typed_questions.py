@@ -26,8 +26,14 @@ def are_in(row: Request) -> bool:
 
 
 def subject_of(row: Request) -> Any:
-    """What a request is about: the questions themselves are the form and need no second look."""
-    return row.input.get("about") if are_in(row) else row.input
+    """What a request is about. The questions are listed until their form is shown."""
+    if not are_in(row):
+        return row.input
+    about = row.input.get("about")
+    prompts = [one["prompt"] for one in row.input["questions"]]
+    if row.status != Request.Status.PENDING or len(prompts) < 2:
+        return about
+    return {"questions": prompts} if about is None else {"questions": prompts, "about": about}
 
 
 def answered(row: Request, response: Any) -> list[Answered]:

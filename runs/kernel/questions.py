@@ -203,8 +203,8 @@ def question_request(
     Raises ValueError when they are too long, or what they are about is no JSON.
     """
     alone = len(questions) == 1 and not title
-    name = path[-1] if path else "The job"
-    text = questions[0].prompt if alone else title or f"{name} asks {len(questions)} questions."
+    more = f" (and {len(questions) - 1} more)" if len(questions) > 1 else ""
+    text = title or questions[0].prompt + more
     fields = {one.key: one.schema("Your answer" if alone else one.prompt) for one in questions}
     if len(canonical_json(fields)) > MAX_FORM:
         raise ValueError(f"its questions and options take more than {MAX_FORM} characters.")

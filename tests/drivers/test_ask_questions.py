@@ -65,7 +65,7 @@ def test_a_step_runs_again_from_its_start_with_the_answers_in_order(tmp_path: Pa
         told.append(reply(client, response).decision_text)
     done = run(flow(body), callbacks=client, record_to=record, resume=True)
 
-    assert told == ["build asks 2 questions.", "Why?"]
+    assert told == ["Which colour? (and 1 more)", "Why?"]
     assert summary(done) == "['red', 'Bo'] ['so']"
     assert len(starts) == 3
     events = read_record(record).events

@@ -76,9 +76,17 @@ def test_the_run_waits_for_a_question_and_holds_no_worker() -> None:
     assert (run.status, run.waiting_on) == (Run.Status.WAITING, ["question"])
     assert run.display_status == "waiting_for_question"
     assert (row.kind, row.status) == (Request.Kind.QUESTION, Request.Status.PENDING)
-    assert row.decision_text == "order asks 5 questions."
+    assert row.decision_text == "Which colour? (and 4 more)"
     assert [one["key"] for one in row.input["questions"]] == [one.key for one in QUESTIONS]
     assert flows.ready(run) == []
+
+
+def test_whoever_looks_sees_what_is_asked_before_claiming_it() -> None:
+    _, row = asked()
+    page = page_of(client_of(factories.operator()).get(row.get_absolute_url()))
+
+    summary = page.by_id(f"gate-{row.pk}-summary").text
+    assert all(one.prompt in summary for one in QUESTIONS)
 
 
 def test_one_form_shows_all_questions_in_their_order() -> None:

@@ -102,7 +102,7 @@ def test_the_same_questions_are_one_request_and_others_another() -> None:
 
 def test_one_question_is_the_text_of_its_request_and_several_have_a_title() -> None:
     assert request("Which?").decision_text == "Which?"
-    assert request("One?", "Two?").decision_text == "build asks 2 questions."
+    assert request("One?", "Two?").decision_text == "One? (and 1 more)"
     assert request("One?", title="Before the release").decision_text == "Before the release"
     shown = request("One?", "Two?").response_schema["properties"]
     assert [field["title"] for field in shown.values()] == ["One?", "Two?"]
