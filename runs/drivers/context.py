@@ -234,10 +234,10 @@ class Context(Tools):
         return replace(self, last_outcome=last)
 
     def run_graph(self, graph: Any) -> Any:
-        """Graphs are walked by the driver, never from inside a step."""
+        """Graphs and loops are walked by the driver, never from inside a step."""
         raise LoopError(
             "CONFIG",
-            f"the graph {graph.shape.name!r} was called from inside a job: make it a node instead.",
+            f"{graph.shape.name!r} was called from inside a job: make it a node or a body instead.",
         )
 
 

@@ -1,4 +1,4 @@
-"""Conditions: what must hold before a node runs.
+"""Conditions: what must hold before a node runs, a step passes, or a loop begins or ends.
 
 A condition is plain data where it can be (`passed`, `failed` and what is built of them) and code
 where the author wrote code. Data is decided by the kernel; code is run by a worker.

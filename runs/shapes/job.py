@@ -34,7 +34,7 @@ class Job:
     shape: Shape
 
     def __call__(self, ctx: Any) -> Any:
-        raise NotImplementedError  # pragma: no cover - both kinds below say how
+        raise NotImplementedError  # pragma: no cover - each kind below says how
 
 
 @dataclass(frozen=True, eq=False)

@@ -264,7 +264,7 @@ def test_the_record_names_the_stores_and_no_secret(tmp_path: Path) -> None:
         "schemaVersion": 1,
         "name": "local-jsonl",
         "version": "1",
-        "configDigest": storage.record["eventStore"]["configDigest"],  # type: ignore[index,call-overload]
+        "configDigest": storage.record["eventStore"]["configDigest"],  # type: ignore[index,call-overload]  # the record is JSON
     }
     assert storage.record["policy"] == Limits().policy()
     assert "hunter2" not in repr(storage)

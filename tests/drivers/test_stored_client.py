@@ -100,7 +100,7 @@ def test_a_run_that_is_not_stored_has_no_client(tmp_path: Path) -> None:
     local_callbacks(tmp_path, "r").post(question())
     assert len(create_stored_callback_client(storage, "r").list_pending()) == 1
     with pytest.raises(TypeError):
-        create_stored_callback_client(storage)  # type: ignore[call-overload]
+        create_stored_callback_client(storage)  # type: ignore[call-overload]  # wrong on purpose
 
 
 def test_what_is_refused_or_known_appends_nothing(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_a_running_step_is_seen_from_outside() -> None:
 
     (status,) = seen
     assert (status["status"], status["alive"]) == ("running", True)
-    assert read_run("seen")["alive"] is False  # type: ignore[index]
+    assert read_run("seen")["alive"] is False  # type: ignore[index]  # it is there
 
 
 def test_proofs_have_an_index_of_their_own(home: Path) -> None:
@@ -147,9 +147,9 @@ def test_a_process_that_is_gone_is_not_alive(home: Path) -> None:
     folder.mkdir(parents=True)
     for pid, alive in ((gone.pid, False), (os.getpid(), True), (0, False), (True, False)):
         (folder / "status.json").write_text(json.dumps({"status": "running", "pid": pid}))
-        assert read_run("r")["alive"] is alive  # type: ignore[index]
+        assert read_run("r")["alive"] is alive  # type: ignore[index]  # it is there
     (folder / "status.json").write_text(json.dumps({"status": "pass", "pid": os.getpid()}))
-    assert read_run("r")["alive"] is False  # type: ignore[index]
+    assert read_run("r")["alive"] is False  # type: ignore[index]  # it is there
 
 
 def test_progress_shows_the_last_lines(home: Path) -> None:
@@ -168,7 +168,7 @@ def test_progress_shows_the_last_lines(home: Path) -> None:
     assert any("line 29" in line for line in progress["lines"])
     assert not any("torn" in line for line in progress["lines"])
     assert "blocker" not in progress
-    assert run_progress("long", lines=0)["lines"] == []  # type: ignore[index]
+    assert run_progress("long", lines=0)["lines"] == []  # type: ignore[index]  # it is there
 
 
 def test_progress_reads_no_more_than_the_end(home: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import django
 
+# Models can be imported only after this.
 django.setup()
 
 from celery.signals import task_received  # noqa: E402

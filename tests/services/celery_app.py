@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import django
 
+# Models can be imported only after this.
 django.setup()
 
 from obversa_site.celery import app  # noqa: E402
