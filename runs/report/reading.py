@@ -186,7 +186,7 @@ class Reading:
             run.use(event)
         elif kind == "job:end" and path[:-1] in self.graphs:
             return
-        elif kind == "condition:result" and path[:-1] == self.graph and _is_over(run):
+        elif kind == "condition:result" and self._is_node(path) and _is_over(run):
             self.early.setdefault(path[-1], []).append(Line(told(event)[1]))
         else:
             self._say(event, path, told(event)[1], whole=_is_pause(kind, event))
@@ -207,6 +207,10 @@ class Reading:
         assert self.graph is not None
         below = BETWEEN.join(path[len(self.graph) + 1 :])
         run.lines.append(Line(joined(below, words, by=": "), whole=whole))
+
+    def _is_node(self, path: Path) -> bool:
+        """Whether the path is a node's of the graph itself; an empty path is nobody's."""
+        return bool(path) and path[:-1] == self.graph
 
     def _run_at(self, path: Path) -> NodeRun | None:
         graph = self.graph
