@@ -67,6 +67,9 @@ class Request(models.Model):
     changed_at = models.DateTimeField()
 
     class Meta:
+        permissions: ClassVar = [
+            ("view_sensitive", "Can read what questions declare sensitive"),
+        ]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["run", "request_id"], name="request_once_per_run"),
             models.CheckConstraint(
