@@ -14,10 +14,12 @@ from django.utils.safestring import SafeString
 
 from gates import keys, services
 from gates.errors import GateError, ReasonMissing
+from gates.masking import masked_input
 from gates.models import ApiKey, Request, Response, Team
 from gates.timeline import timeline
 from runs.access import Forbidden, NotVisible
 from runs.admin import ReadOnly
+from runs.formfields import pretty
 from runs.models import Run
 from runs.plaintext import visible
 from runs.principals import Principal
@@ -48,14 +50,19 @@ class RequestAdmin(ReadOnly, admin.ModelAdmin[Request]):
         "question", "status", "holder", "claimed_at", "story", "digest", "gate_id", "gate_version",
         "request_id", "run", "step_path", "kind", "audience", "asked_by", "created_at", "due_at",
         "expires_at", "answered_at", "answered_by", "superseded_by", "closed_reason",
-        "input", "response_schema", "presentation", "routing",
+        "about", "response_schema", "presentation", "routing",
     ]  # fmt: skip
-    readonly_fields = ["question", "story"]
+    readonly_fields = ["question", "story", "about"]
 
     @admin.display(description="question")
     def question(self, row: Request) -> str:
         text = visible(row.decision_text)
         return text if len(text) <= 200 else f"{text[:199]}…"
+
+    @admin.display(description="input")
+    def about(self, row: Request) -> str:
+        """Masked for everybody: who may read all of it does so on the question's page."""
+        return pretty(masked_input(row))
 
     @admin.display(description="events")
     def story(self, row: Request) -> SafeString:

@@ -84,7 +84,7 @@ def ask_request(request: HttpRequest, payload: AskRequest) -> HttpResponse:
     stream = given.pop("stream")
     _is_what_it_says(definition, given.pop("requestId", None), given.pop("digest", None))
     row, created = services.post_request(definition, principal=who, stream=stream, routing=given)
-    return reply(_wire(row), 201 if created else 200)
+    return reply(_wire(row, who), 201 if created else 200)
 
 
 def _is_what_it_says(definition: dict[str, Any], request_id: Any, digest: Any) -> None:
@@ -112,7 +112,7 @@ def list_requests(request: HttpRequest, wanted: Query[RequestFilter]) -> HttpRes
     who = caller(request, "read")
     rows, following = _named(who, wanted) if wanted.request_id else _listed(who, wanted)
     prefetch_related_objects(rows, *_LOADED)
-    return reply({"items": [wire.request(row) for row in rows], "next": following})
+    return reply({"items": [wire.request(row, who) for row in rows], "next": following})
 
 
 def _listed(who: Principal, wanted: RequestFilter) -> tuple[list[Request], str | None]:
@@ -142,15 +142,17 @@ def _named(who: Principal, wanted: RequestFilter) -> tuple[list[Request], None]:
 @_of_one("GET", "", "getRequest", "One question", RequestShape, *_FIND)
 def get_request(request: HttpRequest, key: RequestKey) -> HttpResponse:
     """The question, who holds it, and its answers."""
-    row = access.find(caller(request, "read"), key)
+    who = caller(request, "read")
+    row = access.find(who, key)
     need_unchanged(row)
-    return reply(_wire(row))
+    return reply(_wire(row, who))
 
 
 @_of_one("GET", "/history", "getRequestHistory", "What happened to a question", History, *_FIND)
 def get_history(request: HttpRequest, key: RequestKey) -> HttpResponse:
     """Every event about it in order, refused attempts to answer included."""
-    return reply({"items": wire.history(access.find(caller(request, "read"), key))})
+    who = caller(request, "read")
+    return reply({"items": wire.history(access.find(who, key), who)})
 
 
 @_of_one("POST", "/claim", "claimRequest", "Take a question", Claimed, *_ACT, "claimed", *_LOST)
@@ -180,7 +182,7 @@ def release_request(
     """The question is free again, and the token is dead."""
     given = payload or ReleaseRequest()
     who = _router(caller(request, "claim"), given.router_id)
-    return reply(_wire(services.release(key, principal=who, token=given.claim_token)))
+    return reply(_wire(services.release(key, principal=who, token=given.claim_token), who))
 
 
 @_of_one(
@@ -228,7 +230,7 @@ def submit_request(request: HttpRequest, key: RequestKey, payload: SubmitRequest
 def force_release(request: HttpRequest, key: RequestKey, payload: WithReason) -> HttpResponse:
     """For operators, with a reason; the old token is dead."""
     who = caller(request, "operate")
-    return reply(_wire(services.force_release(key, principal=who, reason=payload.reason)))
+    return reply(_wire(services.force_release(key, principal=who, reason=payload.reason), who))
 
 
 @_of_one(
@@ -244,12 +246,12 @@ def force_release(request: HttpRequest, key: RequestKey, payload: WithReason) ->
 def withdraw(request: HttpRequest, key: RequestKey, payload: WithReason) -> HttpResponse:
     """For operators, with a reason; a step that waited for it fails."""
     who = caller(request, "operate")
-    return reply(_wire(services.withdraw(key, principal=who, reason=payload.reason)))
+    return reply(_wire(services.withdraw(key, principal=who, reason=payload.reason), who))
 
 
-def _wire(row: Request) -> dict[str, Any]:
+def _wire(row: Request, who: Principal) -> dict[str, Any]:
     prefetch_related_objects([row], *_LOADED)
-    return wire.request(row)
+    return wire.request(row, who)
 
 
 def _router(who: Principal, suffix: str | None) -> Principal:

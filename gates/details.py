@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from gates import access, columns
 from gates.changes import Change, changes_between
+from gates.masking import shown_to
 from gates.models import Request, Response
 from gates.principals import Principal, actor_labels
 from gates.projection import is_closed
@@ -80,6 +81,8 @@ class GateDetail:
     """One question for one reader. Texts are a stranger's; `claim_token` is only the holder's."""
 
     row: Request
+    # The same with what this reader may not read masked.
+    shown: Request
     run: Run
     mode: str
     question_line: str
@@ -116,6 +119,7 @@ def detail(principal: Principal, pk: UUID) -> GateDetail:
     earlier = _asked_before(row)
     return GateDetail(
         row=row,
+        shown=shown_to(principal, row),
         run=row.run,
         mode=_mode(row, permissions, kept=_is_kept(row, cancelled)),
         question_line=question_line(row.decision_text),
@@ -128,7 +132,9 @@ def detail(principal: Principal, pk: UUID) -> GateDetail:
         run_cancelled=cancelled,
         steps=_steps(row),
         timeline=timeline(row),
-        changes=[] if earlier is None else changes_between(earlier.input, row.input),
+        changes=[]
+        if earlier is None
+        else changes_between(shown_to(principal, earlier).input, shown_to(principal, row).input),
         asked_before=earlier,
         outcomes=outcomes_of(row.routing),
         who_may_answer=who_may_answer(row),

@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.db import IntegrityError
 
-from gates import access, columns, deadlines
+from gates import access, columns, deadlines, masking
 from gates.errors import DefinitionRefused, SchemaRefused
 from gates.models import Request
 from gates.principals import Principal
@@ -93,6 +93,8 @@ def _request(definition: Mapping[str, Any]) -> CallbackRequest:
         raise SchemaRefused(f"responseSchema: {fault}") from None
     except (ValueError, TypeError) as error:
         raise _refused(str(error)) from None
+    if why := masking.fault(request.presentation):
+        raise DefinitionRefused("presentation", f"presentation: {why}")
     for name, limit in MAX_TEXT.items():
         value = request.gate_id if name == "gateId" else request.decision_text
         if len(value) > limit:

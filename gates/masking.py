@@ -7,6 +7,7 @@ pages of runs, the events of runs and every websocket always show them masked.
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Final
 
 from gates.models import Request
@@ -25,6 +26,7 @@ __all__ = [
     "may_view_sensitive",
     "pointers_for",
     "pointers_of",
+    "shown_to",
 ]
 
 VIEW_SENSITIVE: Final = "gates.view_sensitive"
@@ -44,6 +46,16 @@ def pointers_for(who: Principal | None, row: Request) -> tuple[str, ...]:
 def input_for(who: Principal | None, row: Request) -> Any:
     """The question's input as this caller may read it."""
     return masked(row.input, pointers_for(who, row))
+
+
+def shown_to(who: Principal | None, row: Request) -> Request:
+    """The row as a page may read from it: the same one, or a copy whose input is masked."""
+    pointers = pointers_for(who, row)
+    if not pointers:
+        return row
+    shown = copy.copy(row)
+    shown.input = masked(row.input, pointers)
+    return shown
 
 
 def masked_input(row: Request) -> Any:

@@ -144,11 +144,11 @@ class GatePage:
 
     @property
     def raw_json(self) -> Any:
-        return self.detail.row.input
+        return self.detail.shown.input
 
     @property
     def raw_text(self) -> str:
-        text = pretty(self.detail.row.input)
+        text = pretty(self.detail.shown.input)
         return text if len(text) <= MAX_COPIED else ""
 
     @property
@@ -229,7 +229,7 @@ def gate_page(who: Principal, pk: Any, form: AnswerForm | None = None) -> GatePa
     detail = details.detail(who, pk)
     row = detail.row
     given = detail.given
-    files = subject.files_of(row)
+    files = subject.files_of(detail.shown)
     sees_run = visible_runs(who).filter(pk=row.run_id).exists()
     run_url = detail.run.get_absolute_url() if sees_run else ""
     if form is None:
@@ -246,7 +246,7 @@ def gate_page(who: Principal, pk: Any, form: AnswerForm | None = None) -> GatePa
         banner=_banner(detail),
         receipt=None if given is None else _receipt(who, detail, run_url),
         run_url=run_url,
-        summary=subject.summary_of(row, files),
+        summary=subject.summary_of(detail.shown, files),
         evidence=list(files.values()),
         findings=open_findings(row) if row.is_open or detail.mode == "kept" else [],
         expires_words=_expires(row),

@@ -230,6 +230,7 @@ class RequestShape(Shape):
                     "id": EXAMPLE_REQUEST,
                     "requestId": f"release-approval#1#{EXAMPLE_DIGEST}",
                     **DEFINITION,
+                    "masked": [],
                     "digest": EXAMPLE_DIGEST,
                     "kind": "gate",
                     "status": "pending",
@@ -269,6 +270,10 @@ class RequestShape(Shape):
     decision_text: str
     response_schema: dict[str, Json]
     input: Json
+    masked: list[str] = Field(
+        description="The places of the input that this caller may not read; "
+        "the digest covers their true values."
+    )
     presentation: dict[str, Json]
     run_id: str
     step_path: list[str]

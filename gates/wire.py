@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from gates.masking import input_for, may_view_sensitive, pointers_for
 from gates.models import Request, Response
+from gates.principals import Principal
 from gates.projection import about
 from gates.receipts import Receipt
 from gates.sealed import was_narrowed
@@ -16,11 +18,13 @@ Wire = dict[str, Any]
 _GIVEN_BACK: Final = ("requestId", "gateId", "decisionText")
 
 
-def request(row: Request) -> Wire:
-    """A question as programs see it. Wants its run, audience and responses loaded."""
+def request(row: Request, who: Principal | None = None) -> Wire:
+    """A question as this caller sees it. Wants its run, audience and responses loaded."""
     return {
         "id": str(row.pk),
         **_identity(row),
+        "input": input_for(who, row),
+        "masked": list(pointers_for(who, row)),
         "kind": row.kind,
         "status": row.status,
         "runId": str(row.run_id),
@@ -48,7 +52,7 @@ def request(row: Request) -> Wire:
 
 
 def _identity(row: Request) -> Wire:
-    """The eight fields of the contract; a reader can compute the digest from them again."""
+    """The eight fields of the contract; whoever reads them whole computes the digest again."""
     fields = {
         "requestId": row.request_id,
         "gateId": row.gate_id,
@@ -86,10 +90,11 @@ def receipt(given: Receipt) -> Wire:
     }
 
 
-def history(row: Request) -> list[Wire]:
+def history(row: Request, who: Principal | None = None) -> list[Wire]:
     """What happened to the question, in order; refused attempts too, without what they sent."""
+    tell = wire.whole_event if may_view_sensitive(who) else wire.event
     rows = Event.objects.filter(
         run_id=row.run_id, kind__startswith="callback-", payload__contains=row.digest
     )
     facts = (folding.to_event(event) for event in rows.order_by("seq"))
-    return [wire.event(fact) for fact in facts if about(fact) == row.request_id]
+    return [tell(fact) for fact in facts if about(fact) == row.request_id]

@@ -10,6 +10,8 @@ from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest
 
 from runs import queries, sweep
+from runs.kernel.jsonable import canonical_json
+from runs.kernel.masking import mask_requests
 from runs.models import Artifact, Attempt, Event, Run, Step, Workflow
 
 SHOWN = 200
@@ -28,6 +30,18 @@ class ReadOnly:
         return False
 
 
+class Facts:
+    """What a record or an outcome holds, without what a question declares sensitive."""
+
+    @admin.display(description="payload")
+    def facts(self, row: Event) -> str:
+        return canonical_json(mask_requests(row.payload))
+
+    @admin.display(description="outcome")
+    def result(self, row: Run | Step) -> str:
+        return "" if row.outcome is None else canonical_json(mask_requests(row.outcome))
+
+
 class LastRows(BaseInlineFormSet[Any, Any, Any]):
     """The newest rows only: a record may hold thousands."""
 
@@ -43,10 +57,11 @@ class LastAttempts(LastRows):
     newest = "-pk"
 
 
-class EventInline(ReadOnly, admin.TabularInline[Event, Run]):
+class EventInline(Facts, ReadOnly, admin.TabularInline[Event, Run]):
     model = Event
     formset = LastRows
-    fields = ["seq", "at", "kind", "path", "actor", "surface", "payload"]
+    fields = ["seq", "at", "kind", "path", "actor", "surface", "facts"]
+    readonly_fields = ["facts"]
     extra = 0
     verbose_name_plural = f"Events (the last {SHOWN})"
 
@@ -66,7 +81,7 @@ class ArtifactInline(ReadOnly, admin.TabularInline[Artifact, Run]):
 
 
 @admin.register(Run)
-class RunAdmin(ReadOnly, admin.ModelAdmin[Run]):
+class RunAdmin(Facts, ReadOnly, admin.ModelAdmin[Run]):
     list_display = ["short", "name", "status", "progress", "started_by", "created_at", "ended_at"]
     list_filter = ["status", "kind", "workflow"]
     search_fields = ["workflow", "title", "stream", "started_by", "artifacts__digest"]
@@ -75,7 +90,10 @@ class RunAdmin(ReadOnly, admin.ModelAdmin[Run]):
     inlines = [EventInline, AttemptInline, ArtifactInline]
     actions = ["sweep_runs"]
     show_full_result_count = False
-    readonly_fields = [field.name for field in Run._meta.fields]
+    exclude = ["outcome"]
+    readonly_fields = [
+        "result" if field.name == "outcome" else field.name for field in Run._meta.fields
+    ]
 
     @admin.display(description="workflow")
     def name(self, run: Run) -> str:
@@ -105,7 +123,9 @@ class RunAdmin(ReadOnly, admin.ModelAdmin[Run]):
 
 
 @admin.register(Event)
-class EventAdmin(ReadOnly, admin.ModelAdmin[Event]):
+class EventAdmin(Facts, ReadOnly, admin.ModelAdmin[Event]):
+    exclude = ["payload"]
+    readonly_fields = ["facts"]
     list_display = ["run", "seq", "kind", "actor", "surface", "at"]
     list_filter = ["kind", "surface"]
     search_fields = ["=actor", "=run__id"]
@@ -124,7 +144,9 @@ class WorkflowAdmin(ReadOnly, admin.ModelAdmin[Workflow]):
 
 
 @admin.register(Step)
-class StepAdmin(ReadOnly, admin.ModelAdmin[Step]):
+class StepAdmin(Facts, ReadOnly, admin.ModelAdmin[Step]):
+    exclude = ["outcome"]
+    readonly_fields = ["result"]
     list_display = ["run", "name", "kind", "status", "attempt", "started_at", "ended_at"]
     list_filter = ["status", "kind"]
     list_select_related = ["run"]

@@ -10,6 +10,7 @@ from django.conf import settings
 
 from runs import folding
 from runs.kernel.events import Event, EventKind
+from runs.kernel.masking import mask_requests
 from runs.models import Event as EventRow
 from runs.models import Run, Workflow
 
@@ -39,7 +40,7 @@ def run(row: Run) -> Wire:
         "displayStatus": row.display_status,
         "waitingOn": row.waiting_on,
         "heldReason": row.held_reason,
-        "outcome": row.outcome,
+        "outcome": mask_requests(row.outcome),
         "params": row.params,
         "labels": row.labels,
         "stream": row.stream,
@@ -56,7 +57,16 @@ def run(row: Run) -> Wire:
 
 
 def event(row: EventRow | Event) -> Wire:
-    """A fact of the record: its envelope, and the fields of its kind beside it."""
+    """A fact of the record: its envelope, and the fields of its kind beside it.
+
+    Nobody knows here who reads: what a question declares sensitive is masked.
+    """
+    told: Wire = mask_requests(whole_event(row))
+    return told
+
+
+def whole_event(row: EventRow | Event) -> Wire:
+    """The same with what a question declares sensitive, for those who may read it."""
     fact = folding.to_event(row) if isinstance(row, EventRow) else row
     return {
         "seq": fact.seq,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Unpack
 
 from runs.kernel.approvals import (
     APPROVAL_SCHEMA,
@@ -17,10 +17,12 @@ from runs.kernel.errors import DeclarationError, LoopError
 from runs.kernel.gate import CallbackRequest
 from runs.kernel.graph import AskShape, LeafShape
 from runs.kernel.jsonable import JSONValue, JsonValueError, snapshot
+from runs.kernel.masking import fault
 from runs.kernel.outcomes import Outcome, failing
 from runs.kernel.sources import code_digest
 from runs.shapes.deadlines import OnExpiry, deadline_routing
 from runs.shapes.job import Asking, Job, Leaf
+from runs.shapes.routing import Answering, RoutingRefused, need_people, routing_of
 
 _UNSET: Final = object()
 Answer = Callable[[CallbackRequest], Any]
@@ -34,8 +36,6 @@ def approval(
     target: str | None = None,
     answer: Answer | None = None,
     per_attempt: bool = False,
-    audience: Mapping[str, list[str]] | None = None,
-    priority: int = 0,
     due_at: datetime | None = None,
     due_in_seconds: float | None = None,
     expires_at: datetime | None = None,
@@ -45,14 +45,16 @@ def approval(
     escalate_to: Mapping[str, list[str]] | None = None,
     escalate_seconds: float | None = None,
     remind_before_seconds: Sequence[float] = (),
-    on_answer: Literal["resume", "hold"] = "resume",
     presentation: Mapping[str, JSONValue] | None = None,
+    **answering: Unpack[Answering],
 ) -> Job:
     """Ask a person: yes passes, no goes to `target` with the note, no answer pauses the run.
 
     `question` may name the run's parameters as `{name}`. `input` is what the decision covers: a
-    JSON value or a function of ctx; by default the summaries of the step's needs. `audience` has
-    `users`, `groups` and `permissions`; without it everybody who may see the workflow may answer.
+    JSON value or a function of ctx; by default the summaries of the step's needs.
+
+    Who may answer, and how: `audience`, `priority`, `needed`, `one_per_team`, `exclude_requester`,
+    `risk` and `on_answer`, as runs/shapes/routing.py says.
 
     Seconds count from when the question is posted, and again when it is asked anew. When nobody
     answered by `expires_at`, `on_expiry` says what follows: a no (`reject`), the `default_answer`
@@ -61,17 +63,11 @@ def approval(
     """
     if not isinstance(label, str) or not label or not isinstance(question, str) or not question:
         raise DeclarationError("approval() needs a label and a question.")
-    if on_answer not in ("resume", "hold"):
-        raise DeclarationError('on_answer is "resume" or "hold".')
     if answer is not None and not callable(answer):
         raise DeclarationError(f"the answer of approval({label!r}) is no function of the request.")
-    routing: dict[str, Any] = {}
-    if audience:
-        routing["audience"] = {key: list(names) for key, names in audience.items()}
-    if priority:
-        routing["priority"] = priority
-    routing |= deadline_routing(
-        f"approval({label!r})",
+    who = f"approval({label!r})"
+    routing = deadline_routing(
+        who,
         APPROVAL_SCHEMA,
         due_at=due_at,
         due_in_seconds=due_in_seconds,
@@ -83,8 +79,13 @@ def approval(
         escalate_seconds=escalate_seconds,
         remind_before_seconds=remind_before_seconds,
     )
-    if on_answer != "resume":
-        routing["onAnswer"] = on_answer
+    try:
+        routing = {**routing_of(answering), **routing}
+        need_people(routing, "escalateTo")
+    except RoutingRefused as refused:
+        raise DeclarationError(f"{who}: {refused}") from None
+    if why := fault(presentation or {}):
+        raise DeclarationError(f"the presentation of approval({label!r}): {why}")
     computed = callable(input)
     has_input = input is not _UNSET and not computed
     ask = AskShape(

@@ -77,6 +77,7 @@ def test_a_question_has_the_shape_that_programs_rely_on(bot: Api) -> None:
         "onAnswer": "resume",
         "needed": 1,
         "responses": [],
+        "masked": [],
         "askedBy": "key:release-bot",
         "supersededBy": None,
         "closedReason": None,
