@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from runs.kernel import worktime
 from runs.kernel.events import Path
 
 REJECT: Final = "reject"
@@ -20,6 +21,7 @@ ON_EXPIRY: Final = (REJECT, ANSWER, ESCALATE, STAY_OPEN)
 # Ten years: longer than any question waits, and far from the end of the calendar.
 MAX_SECONDS: Final = 315_360_000
 MAX_REMINDERS: Final = 10
+MAX_LEVELS: Final = 10
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = timedelta(milliseconds=1)
 
@@ -29,7 +31,8 @@ class Clock:
     """The times of one open question, in ms since the epoch; `reminders` are those still to come.
 
     `rule` is what its asker said about the end: `onExpiry`, `defaultAnswer`, `escalateTo`.
-    `lasts_ms` is the time the next audience gets when the question is escalated.
+    `lasts_ms` is the time the first audience had, which is the next one's where nothing else is
+    said; `level` counts how often the question has gone on to others.
     """
 
     path: Path = ()
@@ -37,6 +40,7 @@ class Clock:
     expires_at: int | None = None
     reminders: tuple[int, ...] = ()
     lasts_ms: int = 0
+    level: int = 0
     rule: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -54,15 +58,39 @@ class Clock:
     def reminded(self, now: int) -> Clock:
         return replace(self, reminders=tuple(at for at in self.reminders if at > now))
 
-    def renewed(self, expires_at: int, now: int) -> Clock:
-        """The clock of the audience that is asked next; the end of its time is a no."""
+    @property
+    def levels(self) -> tuple[Any, ...]:
+        """The audiences that are asked one after the other when nobody answers in time."""
+        to = self.rule.get("escalateTo", {})
+        return tuple(to) if isinstance(to, list | tuple) else (to,)
+
+    def next_end(self, now: int) -> int:
+        """Until when the audience that is asked next has time, counted from now."""
+        hours = _at(self.rule.get("escalateBusinessHours"), self.level)
+        seconds = _at(self.rule.get("escalateSeconds"), self.level)
+        if hours is None and seconds is None:
+            hours = _at(self.rule.get("expiresInBusinessHours"), 0)
+        if hours is not None:
+            return worktime.after(calendar_of(self.rule), now, hours)
+        return now + (self.lasts_ms if seconds is None else round(seconds * 1000))
+
+    def renewed(self, expires_at: int, now: int, on_expiry: str) -> Clock:
+        """The clock of the audience that is asked next; the end of the last one's time is a no."""
         before = self.rule.get("remindBeforeSeconds")
         return replace(
             self,
             expires_at=expires_at,
             reminders=_reminders(before, expires_at, now),
-            rule={**self.rule, "onExpiry": REJECT},
+            level=self.level + 1,
+            rule={**self.rule, "onExpiry": on_expiry},
         )
+
+
+def _at(given: Any, level: int) -> float | None:
+    """The number of a level: one number is every level's."""
+    if isinstance(given, list | tuple):
+        given = given[level] if level < len(given) else None
+    return given if isinstance(given, int | float) and not isinstance(given, bool) else None
 
 
 def timed(routing: Mapping[str, Any], now: int) -> dict[str, Any]:
@@ -71,12 +99,56 @@ def timed(routing: Mapping[str, Any], now: int) -> dict[str, Any]:
     for seconds, name in (("dueInSeconds", "dueAt"), ("expiresInSeconds", "expiresAt")):
         if seconds in given:
             given[name] = iso(now + round(float(given.pop(seconds)) * 1000))
+    if any(name in given for name in BUSINESS_HOURS):
+        given = in_working_time(given, now, None, worktime.DEFAULT)
     return given
+
+
+BUSINESS_HOURS: Final = {
+    "dueInBusinessHours": "dueAt",
+    "expiresInBusinessHours": "expiresAt",
+    "escalateBusinessHours": "",
+}
+
+
+def asks_for_calendar(routing: Mapping[str, Any]) -> bool:
+    """Whether its hours were counted by the default calendar because its asker named none."""
+    return "calendarOf" in routing and routing["calendarOf"] is None
+
+
+def in_working_time(
+    routing: Mapping[str, Any], now: int, of: str | None, calendar: worktime.Calendar
+) -> dict[str, Any]:
+    """Working hours become times; the calendar they were counted by stands beside them.
+
+    A calendar of the asker's own comes first. Otherwise `calendar` is that of the team `of`, or
+    the default one where `of` is None. The hours stay, for people and for what comes after.
+    """
+    given = dict(routing)
+    if "calendar" not in given or "calendarOf" in given:
+        given |= {"calendar": calendar.to_json(), "calendarOf": of}
+    counted_by = calendar_of(given)
+    for name, at in BUSINESS_HOURS.items():
+        if at and name in given:
+            given[at] = iso(worktime.after(counted_by, now, float(given[name])))
+    return given
+
+
+def calendar_of(routing: Mapping[str, Any]) -> worktime.Calendar:
+    """The calendar of a question as its record has it.
+
+    It was checked when it was declared; a machine that knows its zone no longer, or a record that
+    was written by hand, must not keep a run from going on.
+    """
+    try:
+        return worktime.read_calendar(routing.get("calendar", {}))
+    except ValueError:
+        return worktime.DEFAULT
 
 
 def started(known: Clock | None, path: Path, routing: Mapping[str, Any], now: int) -> Clock | None:
     """The clock of a question that is routed like this; one that runs is not wound back."""
-    due_at, expires_at = _ms(routing.get("dueAt")), _ms(routing.get("expiresAt"))
+    due_at, expires_at = ms(routing.get("dueAt")), ms(routing.get("expiresAt"))
     if known is not None:
         if known.expires_at is not None or expires_at is None:
             return known
@@ -85,17 +157,12 @@ def started(known: Clock | None, path: Path, routing: Mapping[str, Any], now: in
         return None
     ends = expires_at if due_at is None else due_at
     assert ends is not None
-    lasts = routing.get("escalateSeconds")
-    if isinstance(lasts, int | float):
-        lasts_ms = round(lasts * 1000)
-    else:
-        lasts_ms = 0 if expires_at is None else max(0, expires_at - now)
     return Clock(
         path=path,
         due_at=due_at,
         expires_at=expires_at,
         reminders=_reminders(routing.get("remindBeforeSeconds"), ends, now),
-        lasts_ms=lasts_ms,
+        lasts_ms=0 if expires_at is None else max(0, expires_at - now),
         rule=routing,
     )
 
@@ -113,7 +180,7 @@ def iso(ms: int) -> str:
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _ms(value: Any) -> int | None:
+def ms(value: Any) -> int | None:
     """A time that an author wrote; None when it is none."""
     try:
         at = datetime.fromisoformat(value)
@@ -124,7 +191,7 @@ def _ms(value: Any) -> int | None:
 
 def expired_words(expired_at: object) -> str:
     """What is said of a question whose time was over: never as if somebody had answered it."""
-    at = _ms(expired_at)
+    at = ms(expired_at)
     shown = (
         "its time" if at is None else f"{_EPOCH + timedelta(milliseconds=at):%Y-%m-%d %H:%M} UTC"
     )

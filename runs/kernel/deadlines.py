@@ -70,10 +70,14 @@ def _escalated(
     held = state.callbacks.requests[request_id]
     if held.status is CallbackStatus.CLAIMED:
         return [_wire(callback_events.released(request_id, str(held.router_id)), clock, now)]
+    levels = clock.levels
+    is_last = clock.level + 1 >= len(levels)
     told = {
         **about,
-        "audience": clock.rule.get("escalateTo", {}),
-        "expiresAt": clocks.iso(now + clock.lasts_ms),
+        "audience": levels[clock.level] if clock.level < len(levels) else {},
+        "expiresAt": clocks.iso(clock.next_end(now)),
+        "level": clock.level + 1,
+        "onExpiry": clocks.REJECT if is_last else clocks.ESCALATE,
     }
     return [Event(EventKind.ESCALATED, clock.path, told, ts=now)]
 
@@ -157,7 +161,12 @@ def _escalates(state: RunState, event: Event) -> RunState:
     clock = state.clocks.get(request_id)
     if clock is None:
         return state
-    return _set(state, request_id, clock.renewed(event.ts + clock.lasts_ms, event.ts))
+    ends = clocks.ms(event.fields.get("expiresAt"))
+    if ends is None:
+        ends = clock.next_end(event.ts)
+    # Records of before knew one level, and a no after it.
+    then = str(event.fields.get("onExpiry", clocks.REJECT))
+    return _set(state, request_id, clock.renewed(ends, event.ts, then))
 
 
 HANDLERS: Final[Mapping[str, Callable[[RunState, Event], RunState]]] = {

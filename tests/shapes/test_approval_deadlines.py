@@ -13,6 +13,12 @@ from runs.shapes.approval import approval
 
 ZONED = datetime(2126, 3, 31, 16, 0, 0, 5_000, tzinfo=timezone(timedelta(hours=2)))
 
+ESCALATED: dict[str, Any] = {
+    "expires_in_seconds": 1,
+    "on_expiry": "escalate",
+    "escalate_to": {"groups": ["A"]},
+}
+
 
 def routing(**time: Any) -> dict[str, Any]:
     shape = approval("ok", "Ship it?", **time).shape
@@ -35,6 +41,28 @@ def test_times_of_the_author_go_into_the_record_in_utc() -> None:
 
     assert said["dueAt"] == "2126-03-31T14:00:00.005Z"
     assert said["expiresAt"] == "2126-03-31T15:00:00.005Z"
+
+
+def test_several_levels_and_working_hours_are_kept_as_said() -> None:
+    said = routing(
+        due_in_business_hours=4,
+        expires_in_business_hours=8,
+        on_expiry="escalate",
+        escalate_to=[{"groups": ["Leads"]}, {"users": ["oda"]}],
+        escalate_business_hours=[2, 4.5],
+        calendar={"zone": "Europe/Berlin", "opens": "08:00"},
+    )
+
+    assert said["escalateTo"] == ({"groups": ("Leads",)}, {"users": ("oda",)})
+    assert said["escalateBusinessHours"] == (2, 4.5)
+    assert (said["dueInBusinessHours"], said["expiresInBusinessHours"]) == (4, 8)
+    assert said["calendar"] == {
+        "zone": "Europe/Berlin",
+        "days": (1, 2, 3, 4, 5),
+        "opens": "08:00",
+        "closes": "17:00",
+        "holidays": (),
+    }
 
 
 def test_everything_said_about_the_end_is_kept() -> None:
@@ -70,7 +98,7 @@ def test_everything_said_about_the_end_is_kept() -> None:
         ({"expires_in_seconds": "60"}, "expires_in_seconds"),
         ({"due_at": datetime(2126, 1, 1)}, "zone"),  # noqa: DTZ001 - the fault that is refused
         ({"expires_at": "2126-01-01T00:00:00Z"}, "zone"),
-        ({"expires_at": ZONED, "expires_in_seconds": 1}, "not both"),
+        ({"expires_at": ZONED, "expires_in_seconds": 1}, "takes one of"),
         ({"on_expiry": "answer", "default_answer": {"approved": True}}, "has no end"),
         ({"expires_in_seconds": 1, "on_expiry": "later"}, "on_expiry"),
         ({"expires_in_seconds": 1, "on_expiry": "answer"}, "default_answer"),
@@ -87,6 +115,18 @@ def test_everything_said_about_the_end_is_kept() -> None:
             "escalate_to",
         ),
         ({"remind_before_seconds": [1]}, "reminds"),
+        ({"due_in_business_hours": 0}, "due_in_business_hours"),
+        ({"due_in_business_hours": 2_001}, "due_in_business_hours"),
+        ({"due_in_business_hours": "8"}, "due_in_business_hours"),
+        ({"due_in_seconds": 1, "due_in_business_hours": 1}, "takes one of"),
+        ({"due_in_seconds": 1, "calendar": {}}, "business hours"),
+        ({"due_in_business_hours": 1, "calendar": {"zone": "Mars"}}, "zone"),
+        ({**ESCALATED, "escalate_to": []}, "escalate_to"),
+        ({**ESCALATED, "escalate_to": [{"groups": ["A"]}] * 11}, "escalate_to"),
+        ({**ESCALATED, "escalate_to": [{"groups": ["A"]}, {}]}, "escalate_to"),
+        ({**ESCALATED, "escalate_to": ["A"]}, "escalate_to"),
+        ({**ESCALATED, "escalate_seconds": [1, 2]}, "escalate_seconds"),
+        ({**ESCALATED, "escalate_seconds": 1, "escalate_business_hours": 1}, "not both"),
         ({"due_in_seconds": 1, "remind_before_seconds": "1"}, "remind_before_seconds"),
         ({"due_in_seconds": 1, "remind_before_seconds": [1] * 11}, "remind_before_seconds"),
     ],
