@@ -11,8 +11,20 @@ from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 
+from gates.notify.tables import Channel, Delivery, Notice, Preference
 from runs.fields import JSONText
 from runs.models import Audience, Run
+
+__all__ = [
+    "ApiKey",
+    "Channel",
+    "Delivery",
+    "Notice",
+    "Preference",
+    "Request",
+    "Response",
+    "Team",
+]
 
 
 class Request(models.Model):
