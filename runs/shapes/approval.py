@@ -20,7 +20,7 @@ from runs.kernel.jsonable import JSONValue, JsonValueError, snapshot
 from runs.kernel.masking import fault
 from runs.kernel.outcomes import Outcome, failing
 from runs.kernel.sources import code_digest
-from runs.shapes.deadlines import OnExpiry, deadline_routing
+from runs.shapes.deadlines import Levels, OnExpiry, deadline_routing
 from runs.shapes.job import Asking, Job, Leaf
 from runs.shapes.routing import Answering, RoutingRefused, need_people, routing_of
 
@@ -38,12 +38,16 @@ def approval(
     per_attempt: bool = False,
     due_at: datetime | None = None,
     due_in_seconds: float | None = None,
+    due_in_business_hours: float | None = None,
     expires_at: datetime | None = None,
     expires_in_seconds: float | None = None,
+    expires_in_business_hours: float | None = None,
     on_expiry: OnExpiry = "reject",
     default_answer: Mapping[str, JSONValue] | None = None,
-    escalate_to: Mapping[str, list[str]] | None = None,
-    escalate_seconds: float | None = None,
+    escalate_to: Levels | None = None,
+    escalate_seconds: float | Sequence[float] | None = None,
+    escalate_business_hours: float | Sequence[float] | None = None,
+    calendar: Mapping[str, JSONValue] | None = None,
     remind_before_seconds: Sequence[float] = (),
     presentation: Mapping[str, JSONValue] | None = None,
     **answering: Unpack[Answering],
@@ -59,7 +63,9 @@ def approval(
     Seconds count from when the question is posted, and again when it is asked anew. When nobody
     answered by `expires_at`, `on_expiry` says what follows: a no (`reject`), the `default_answer`
     (`answer`), the audience `escalate_to` for `escalate_seconds` more and then a no (`escalate`),
-    or nothing but a note in the record (`stay-open`).
+    or nothing but a note in the record (`stay-open`). A list in `escalate_to` is asked one after
+    the other. Business hours are the working time of the first team in `audience` that has a
+    calendar, or of `calendar`: `{zone, days, opens, closes, holidays}`.
     """
     if not isinstance(label, str) or not label or not isinstance(question, str) or not question:
         raise DeclarationError("approval() needs a label and a question.")
@@ -71,12 +77,16 @@ def approval(
         APPROVAL_SCHEMA,
         due_at=due_at,
         due_in_seconds=due_in_seconds,
+        due_in_business_hours=due_in_business_hours,
         expires_at=expires_at,
         expires_in_seconds=expires_in_seconds,
+        expires_in_business_hours=expires_in_business_hours,
         on_expiry=on_expiry,
         default_answer=default_answer,
         escalate_to=escalate_to,
         escalate_seconds=escalate_seconds,
+        escalate_business_hours=escalate_business_hours,
+        calendar=calendar,
         remind_before_seconds=remind_before_seconds,
     )
     try:
