@@ -12,6 +12,7 @@ from django.db.models import Q
 from django.urls import reverse
 
 from gates.notify.tables import Channel, Delivery, Notice, Preference
+from gates.saved import SavedFilter
 from runs.fields import JSONText
 from runs.models import Audience, Run
 
@@ -23,6 +24,7 @@ __all__ = [
     "Preference",
     "Request",
     "Response",
+    "SavedFilter",
     "Team",
 ]
 
@@ -124,6 +126,11 @@ class Request(models.Model):
                 condition=Q(status__in=["pending", "claimed"], expires_at__isnull=False),
                 name="request_expiring",
             ),
+            models.Index(
+                fields=["audience", "created_at"],
+                condition=Q(status__in=["pending", "claimed"]),
+                name="request_oldest_open",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -188,6 +195,12 @@ class Team(models.Model):
 
     group = models.OneToOneField(Group, models.CASCADE, related_name="team")
     description = models.TextField(blank=True)
+    calendar = JSONText(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="its working time (runs/kernel/worktime.py), where it has said so",
+    )
 
     def __str__(self) -> str:
         return self.group.name
