@@ -21,6 +21,7 @@ from runs.kernel.events import EventKind
 from runs.kernel.gate import CallbackRequest, create_callback_gate
 from runs.kernel.jsonable import JsonValueError
 from runs.models import Run
+from runs.shapes import routing as answering_rules
 from runs.stored import append_all
 from runs.validation import SchemaFault, check_schema
 
@@ -32,9 +33,7 @@ DEFINITION_FIELDS: Final = {
     "input": "input",
     "presentation": "presentation",
 }
-ROUTING_FIELDS: Final = frozenset(
-    {"audience", "priority", "kind", "excludeRequester", *deadlines.FIELDS}
-)
+ROUTING_FIELDS: Final = frozenset({"kind", *answering_rules.FIELDS, *deadlines.FIELDS})
 MAX_TEXT: Final = {"gateId": 500, "decisionText": 200_000}
 
 
@@ -116,21 +115,21 @@ def _routing(given: Mapping[str, Any], schema: Any) -> dict[str, Any]:
     odd = sorted(set(given) - ROUTING_FIELDS)
     if odd:
         raise DefinitionRefused(odd[0], f"{odd[0]} is not a field of a question.")
-    routed: dict[str, Any] = {
-        "audience": deadlines.audience("audience", given.get("audience")),
-        **deadlines.deadline_routing(given, schema),
-    }
-    priority = given.get("priority", 0)
-    if columns.priority(priority) != priority or isinstance(priority, bool):
-        raise DefinitionRefused("priority", "priority is a whole number from -1000 to 1000.")
-    if priority:
-        routed["priority"] = priority
+    # Everyone may be meant by no audience at all, and that is said in the record too.
+    audience = deadlines.audience("audience", given.get("audience"))
+    timed = deadlines.deadline_routing(given, schema)
+    try:
+        answering = answering_rules.wire_routing(
+            {name: given.get(name) for name in answering_rules.FIELDS}
+        )
+        routed: dict[str, Any] = {"audience": audience, **answering, **timed}
+        answering_rules.need_people(routed, "escalateTo")
+    except answering_rules.RoutingRefused as refused:
+        raise DefinitionRefused(refused.name, f"{refused}") from None
     if given.get("kind") is not None:
         if given["kind"] not in (Request.Kind.GATE, Request.Kind.QUESTION):
             raise DefinitionRefused("kind", "kind is gate or question.")
         routed["kind"] = given["kind"]
-    if given.get("excludeRequester"):
-        routed["excludeRequester"] = True
     return routed
 
 

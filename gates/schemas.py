@@ -99,16 +99,42 @@ class AskRequest(Body):
     default_answer: dict[str, Json] | None = Field(
         default=None, description="What counts when nobody answered, with onExpiry answer."
     )
-    escalate_to: dict[str, Json] | None = Field(
-        default=None, description="The audience that is asked next, with onExpiry escalate."
+    escalate_to: dict[str, Json] | list[dict[str, Json]] | None = Field(
+        default=None,
+        description="The audience that is asked next, or several one after the other, with "
+        "onExpiry escalate.",
     )
-    escalate_seconds: float | None = Field(
-        default=None, gt=0, description="How long it has; as long as the first without it."
+    escalate_seconds: float | list[float] | None = Field(
+        default=None,
+        description="How long it has, or each of them; as long as the first without it.",
+    )
+    due_in_business_hours: float | None = Field(
+        default=None, description="Working hours of the first team that is asked."
+    )
+    expires_in_business_hours: float | None = Field(
+        default=None, description="Working hours of the first team that is asked."
+    )
+    escalate_business_hours: float | list[float] | None = Field(
+        default=None, description="The same as escalateSeconds in working hours."
+    )
+    calendar: dict[str, Json] | None = Field(
+        default=None,
+        description="Working time instead of the team's: zone, days from 1 for Monday, opens, "
+        "closes, holidays.",
     )
     remind_before_seconds: list[float] | None = Field(
         default=None, max_length=10, description="When to remind, before it is due or expires."
     )
     priority: StrictInt | None = Field(default=None, ge=-1000, le=1000)
+    needed: StrictInt | None = Field(
+        default=None, ge=1, le=20, description="How many people have to answer; one without it."
+    )
+    one_per_team: bool | None = Field(
+        default=None, description="Each of another group of the audience, nobody for two."
+    )
+    risk: Literal["low", "medium", "high"] | None = Field(
+        default=None, description="With high, whoever asked may not answer, unless it is said."
+    )
     exclude_requester: bool | None = Field(
         default=None, description="Whoever asked may not answer."
     )

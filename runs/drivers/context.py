@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequenc
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import Any, Self, TypeVar, Unpack, cast
 
 from runs.drivers import questions as asking
 from runs.drivers.notes import GuardedCallbacks, Notes
@@ -24,7 +24,8 @@ from runs.kernel.outcomes import Outcome
 from runs.kernel.questions import Answer, Question
 from runs.kernel.state import is_folded
 from runs.kernel.turns import AgentRequest, AgentResult
-from runs.shapes.deadlines import OnExpiry
+from runs.shapes.deadlines import Levels, OnExpiry
+from runs.shapes.routing import Answering
 
 T = TypeVar("T")
 
@@ -125,9 +126,6 @@ class Context(Tools):
         *,
         title: str = "",
         about: Any = None,
-        audience: Mapping[str, list[str]] | None = None,
-        priority: int = 0,
-        on_answer: Literal["resume", "hold"] = "resume",
         per_attempt: bool = False,
         due_at: datetime | None = None,
         due_in_seconds: float | None = None,
@@ -145,22 +143,16 @@ class Context(Tools):
         call then gets the answers of the same call before, as long as it asks the same. A text is
         answered with a text, None when it was left out; `multiple` with a list. At most 20
         questions in a step and 100 in a run (design D11). The times are those of approval():
+        **answering: Unpack[Answering],
         expired, the step fails (`reject`) or goes on with `default_answer`, by key (`answer`).
         """
-        routing: dict[str, Any] = {}
-        if audience:
-            routing["audience"] = {key: list(names) for key, names in audience.items()}
-        if priority:
-            routing["priority"] = priority
-        if on_answer != "resume":
-            routing["onAnswer"] = on_answer
         return asking.ask(
             self,
             questions,
             title=title,
             about=about,
             per_attempt=per_attempt,
-            routing=routing,
+            answering=answering,
             time={
                 "due_at": due_at,
                 "due_in_seconds": due_in_seconds,

@@ -13,6 +13,7 @@ from runs.kernel.jsonable import JsonValueError, frozen_object
 from runs.kernel.questions import Answer, Question
 from runs.shapes.deadlines import deadline_routing
 from runs.shapes.job import Asking
+from runs.shapes.routing import Answering, RoutingRefused, need_people, routing_of
 
 if TYPE_CHECKING:
     from runs.drivers.context import Context
@@ -56,7 +57,7 @@ def ask(
     title: str,
     about: Any,
     per_attempt: bool,
-    routing: Mapping[str, Any],
+    answering: Answering,
     time: Mapping[str, Any],
 ) -> list[Answer]:
     """The stored answers to these questions; without them the step ends here and waits."""
@@ -71,7 +72,7 @@ def ask(
     if time["default_answer"] is not None:
         _need_answer("default_answer", listed, time["default_answer"])
     timed = deadline_routing("ask_questions", request.response_schema, **time)
-    asked.waiting = Asking(request=request, routing=_routing(request, {**routing, **timed}))
+    asked.waiting = Asking(request=request, routing=_routing(request, answering, timed))
     raise AnswerAwaited
 
 
@@ -104,13 +105,15 @@ def _about(ctx: Context, about: Any, *, per_attempt: bool) -> Any:
     return {**about, "attempt": attempt, **rounds}
 
 
-def _routing(request: CallbackRequest, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    if given.get("onAnswer", "resume") not in ("resume", "hold"):
-        raise _refused('on_answer of ask_questions is "resume" or "hold".')
-    facts = {"purpose": parts.PURPOSE, "question": request.decision_text}
+def _routing(
+    request: CallbackRequest, answering: Answering, timed: Mapping[str, Any]
+) -> Mapping[str, Any]:
     try:
+        given = {**routing_of(answering), **timed}
+        need_people(given, "escalateTo")
+        facts = {"purpose": parts.PURPOSE, "question": request.decision_text}
         return frozen_object("the routing", {**given, **facts})
-    except JsonValueError as error:
+    except (JsonValueError, RoutingRefused) as error:
         raise _refused(f"ask_questions: {error}") from error
 
 

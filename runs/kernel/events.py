@@ -76,6 +76,12 @@ class EventKind(StrEnum):
     REUSED = "callback-reused"
     # Beside the seeds' own release, which has no place for a reason.
     FORCE_RELEASED = "callback-force-released"
+    # One of several people has answered, or somebody was named to answer.
+    RESPONDED = "callback-responded"
+    ASSIGNED = "callback-assigned"
+    DELEGATED = "callback-delegated"
+    # Answered by somebody who was not asked, with a reason.
+    OVERRIDDEN = "callback-overridden"
 
 
 # The six kinds a callback history consists of (gates.md section 4).

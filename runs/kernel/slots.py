@@ -15,6 +15,7 @@ from runs.kernel.outcomes import Outcome
 from runs.kernel.retries import Limits
 from runs.kernel.scopes import Scope
 from runs.kernel.spending import NOTHING, Purses, Spent
+from runs.kernel.tallies import Tally
 
 SlotStatus = Literal["queued", "running", "asking", "lost", "sleeping", "ended"]
 JOB: Final = "job"
@@ -51,7 +52,8 @@ class RunState:
     what waits at a path may go on by itself. `spent` is this session's, `spent_in_all` the whole
     record's; `purses` holds what each node's attempt and each loop's round spent. `clocks` holds
     the times of the open questions that have any, `expired` what was recorded of those whose time
-    was over, both by request id.
+    was over, `tallies` the answers of those that need several, `overridden` what was recorded of
+    those that somebody answered who was not asked: all by request id.
     """
 
     run_id: str = ""
@@ -72,6 +74,8 @@ class RunState:
     withdrawn: Mapping[str, str] = field(default_factory=dict)
     clocks: Mapping[str, Clock] = field(default_factory=dict)
     expired: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    tallies: Mapping[str, Tally] = field(default_factory=dict)
+    overridden: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     held: str = ""
     cancelled: bool = False
     ended: Outcome | None = None

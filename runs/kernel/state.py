@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from runs.kernel import callbacks, deadlines, loopfold, questions, scopes, sessions, spending
+from runs.kernel import (
+    callbacks,
+    deadlines,
+    loopfold,
+    questions,
+    quorums,
+    scopes,
+    sessions,
+    spending,
+)
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind, Path
 from runs.kernel.outcomes import Outcome
 from runs.kernel.retries import MAX_WAIT_MS, Limits
@@ -280,7 +289,7 @@ def _condition(state: RunState, event: Event) -> RunState:
 
 def _routed(state: RunState, event: Event) -> RunState:
     """A question is bound to the step that asked it."""
-    state = deadlines.routed(state, event)
+    state = quorums.routed(deadlines.routed(state, event), event)
     if event.fields.get("purpose") not in ("approval", "reconcile", questions.PURPOSE):
         return state
     return put_slot(
@@ -295,10 +304,13 @@ def _routed(state: RunState, event: Event) -> RunState:
 def _callback(state: RunState, event: Event) -> RunState:
     state = replace(state, callbacks=callbacks.fold(state.callbacks, event.callback_wire()))
     state = deadlines.called_back(state, event)
-    if event.kind != EventKind.REQUESTED or not state.withdrawn:
+    if event.kind != EventKind.REQUESTED:
+        return state
+    asked = event.fields["request"]["requestId"]
+    state = quorums.asked_anew(state, asked)
+    if not state.withdrawn:
         return state
     # Asked anew, a question that was withdrawn can be answered again.
-    asked = event.fields["request"]["requestId"]
     left = {key: reason for key, reason in state.withdrawn.items() if key != asked}
     return replace(state, withdrawn=left)
 
@@ -344,5 +356,6 @@ _HANDLERS: Final[Mapping[str, Callable[[RunState, Event], RunState]]] = {
     EventKind.ROUTED: _routed,
     EventKind.WITHDRAWN: _withdrawn,
     **deadlines.HANDLERS,
+    **quorums.HANDLERS,
     **loopfold.HANDLERS,
 }
