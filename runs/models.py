@@ -109,6 +109,8 @@ class Run(models.Model):
     rerun_of = models.ForeignKey("self", models.PROTECT, null=True, related_name="reruns")
     idempotency_key = models.CharField(max_length=300, blank=True)
     last_seq = models.PositiveBigIntegerField(default=0)
+    head = models.CharField(max_length=64, blank=True, help_text="the hash of the last event")
+    seal = models.CharField(max_length=64, blank=True, help_text="of the head, with our key")
     done_count = models.PositiveIntegerField(default=0)
     total_count = models.PositiveIntegerField(default=0)
     waiting_on = JSONText(default=list)
@@ -197,6 +199,8 @@ class Event(models.Model):
     at = models.DateTimeField()
     key = models.CharField(max_length=300, blank=True)
     payload = JSONText(default=dict)
+    # Nothing for events of before there were hashes: they are never touched again.
+    hash = models.CharField(max_length=64, null=True)
 
     objects = AppendOnly.as_manager()
 

@@ -18,7 +18,7 @@ from django.db import connection, transaction
 from runs import dispatch, folding, headline, live, projection, statements
 from runs.batch import Batch
 from runs.fairness import sqlite_writer
-from runs.kernel import deadlines
+from runs.kernel import chain, deadlines
 from runs.kernel.decide import Command, StartStep, commands, decide
 from runs.kernel.events import Event, Path
 from runs.kernel.graph import Shape
@@ -26,6 +26,7 @@ from runs.kernel.state import RunState, reduce
 from runs.locking import locked
 from runs.models import Artifact, Attempt, Run, Step
 from runs.models import Event as EventRow
+from runs.seals import seal_of
 
 Projector = Callable[["Turn"], None]
 _projectors: list[Projector] = []
@@ -138,12 +139,15 @@ class Turn:
 
     def _write_rows(self) -> None:
         headline.copy(self.run, self.shape, self.state, self.events)
+        hashes = self._seal()
         if self._first:
             self.writes.insert(Run, [statements.columns_of(self.run)])
         else:
             changed = headline.columns(self.run, outcome=self.before.ended is not self.state.ended)
+            changed |= {"head": self.run.head, "seal": self.run.seal}
             self.writes.update(Run, changed, pk=self.run.pk)
-        self.writes.insert(EventRow, [self._row(event) for event in self.events])
+        rows = zip(self.events, hashes, strict=True)
+        self.writes.insert(EventRow, [self._row(event, own) for event, own in rows])
         if self.shape is not None:
             self.commands = commands(self.shape, self.before, self.state)
             self._hand_over()
@@ -151,6 +155,17 @@ class Turn:
         self.writes.insert(Artifact, list(projection.artifact_rows(self.run.pk, self.events)))
         for projector in _projectors:
             projector(self)
+
+    def _seal(self) -> list[str]:
+        """Go on with the chain of the record: the hash of each event of this turn."""
+        head = self.run.head
+        if not head and self._base:
+            head = _head_of_before(self.run.pk, self._base)
+        hashes = list(chain.hashes(self.events, head))
+        if hashes:
+            self.run.head = hashes[-1]
+            self.run.seal = seal_of(self.run.pk, self.last_seq, self.run.head)
+        return hashes
 
     def _write_steps(self, shape: Shape) -> None:
         places = folding.places_of(self.run.definition_id)
@@ -162,7 +177,7 @@ class Turn:
         else:
             self.writes.insert(Step, rows, unique=projection.SAME_STEP, update=projection.CHANGING)
 
-    def _row(self, event: Event) -> dict[str, Any]:
+    def _row(self, event: Event, own_hash: str) -> dict[str, Any]:
         return {
             "run_id": self.run.pk,
             "seq": event.seq,
@@ -173,6 +188,7 @@ class Turn:
             "at": self.now,
             "key": event.key,
             "payload": event.fields,
+            "hash": own_hash,
         }
 
     def _remember(self) -> None:
@@ -244,6 +260,10 @@ def first_turn(run: Run, *, actor: str, surface: str) -> Iterator[Turn]:
 @contextlib.contextmanager
 def restored(run: Run, events: Iterable[Event]) -> Iterator[None]:
     """Write a record that was made elsewhere as it is; its rows are made inside the block."""
+    kept = list(events)
+    hashes = list(chain.hashes(kept))
+    run.head = hashes[-1] if hashes else chain.START
+    run.seal = seal_of(run.pk, len(kept), run.head) if hashes else ""
     with _writer(), transaction.atomic():
         run.save(force_insert=True)
         rows = (
@@ -257,13 +277,23 @@ def restored(run: Run, events: Iterable[Event]) -> Iterator[None]:
                 at=projection.moment(event.ts),
                 key=event.key,
                 payload=event.fields,
+                hash=own_hash,
             )
-            for event in events
+            for event, own_hash in zip(kept, hashes, strict=True)
         )
         EventRow.objects.bulk_create(rows, batch_size=statements.ROWS_AT_ONCE)
         last_seq = run.last_seq
         transaction.on_commit(lambda: live.ring(run.pk, last_seq, inbox=True), robust=True)
         yield
+
+
+def _head_of_before(run_id: UUID, last_seq: int) -> str:
+    """The hash that a record of before there were hashes would have by now."""
+    rows = EventRow.objects.filter(run_id=run_id, seq__lte=last_seq).order_by("seq")
+    head = chain.START
+    for row in rows.iterator():
+        head = chain.next_hash(head, folding.to_event(row))
+    return head
 
 
 def has_key(run_id: UUID, key: str) -> bool:

@@ -1,0 +1,19 @@
+"""The seal of a record's head: whoever has only the database cannot make one (docs/receipts.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+
+from django.conf import settings
+
+
+def seal_of(run_id: object, seq: int, head: str) -> str:
+    """The seal of a run whose last event is `seq` and has the hash `head`."""
+    text = "\0".join(("obversa record", str(run_id), str(seq), head))
+    return hmac.new(settings.SECRET_KEY.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+
+def is_seal(given: str, run_id: object, seq: int, head: str) -> bool:
+    """Whether this is the seal that this installation made for that head."""
+    return hmac.compare_digest(given.encode(), seal_of(run_id, seq, head).encode())
