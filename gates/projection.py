@@ -23,7 +23,7 @@ RUN_KINDS: Final = frozenset({EventKind.RUN_CANCEL, EventKind.RUN_END, EventKind
 # What time does to a question that is seen in its row.
 TIME_KINDS: Final = frozenset({EventKind.EXPIRED, EventKind.ESCALATED, EventKind.OVERDUE})
 ROW_KINDS: Final = frozenset({*CALLBACK_KINDS, EventKind.ROUTED, EventKind.WITHDRAWN, *TIME_KINDS})
-_ESCALATED: Final = ("audience", "onExpiry", "expiresAt", "escalatedAt")
+_ESCALATED: Final = ("audience", "onExpiry", "expiresAt", "escalatedAt", "escalations")
 
 
 def is_closed(state: RunState) -> bool:
@@ -174,7 +174,7 @@ class Projection:
             return
         routing = thaw(event.fields)
         if "escalatedAt" in row.routing:
-            routing |= {name: row.routing[name] for name in _ESCALATED}
+            routing |= {name: row.routing[name] for name in _ESCALATED if name in row.routing}
         row.routing = routing
         row.step_path = list(event.path)
         row.kind = columns.kind(routing)
@@ -188,14 +188,15 @@ class Projection:
         row.changed_at = at
 
     def _escalated(self, row: Request, event: Event) -> None:
-        """The question goes to the next audience, with a new end and a no after it."""
+        """The question goes to the next audience, with a new end; after the last there is a no."""
         told = thaw(event.fields)
         row.routing = {
             **row.routing,
             "audience": told["audience"],
             "expiresAt": told["expiresAt"],
             "escalatedAt": told["expiredAt"],
-            "onExpiry": REJECT,
+            "escalations": told.get("level", 1),
+            "onExpiry": told.get("onExpiry", REJECT),
         }
         row.audience_id = self._audience(row.routing)
         row.expires_at = columns.time_of(told["expiresAt"])
