@@ -18,11 +18,12 @@ from django.db import connection, transaction
 from runs import dispatch, folding, headline, live, projection, statements
 from runs.batch import Batch
 from runs.fairness import sqlite_writer
-from runs.kernel import chain, deadlines
+from runs.kernel import chain, clocks, deadlines
 from runs.kernel.decide import Command, StartStep, commands, decide
-from runs.kernel.events import Event, Path
+from runs.kernel.events import Event, EventKind, Path
 from runs.kernel.graph import Shape
 from runs.kernel.state import RunState, reduce
+from runs.kernel.worktime import Calendar
 from runs.locking import locked
 from runs.models import Artifact, Attempt, Run, Step
 from runs.models import Event as EventRow
@@ -36,6 +37,16 @@ def register_projector(projector: Projector) -> None:
     """Call `projector(turn)` inside every turn, after its events are known."""
     if projector not in _projectors:
         _projectors.append(projector)
+
+
+Calendars = Callable[[Mapping[str, Any]], tuple[str, Calendar] | None]
+_calendars: list[Calendars] = []
+
+
+def register_calendars(find: Calendars) -> None:
+    """Ask `find(routing)` by which team's calendar a question's hours are counted."""
+    if find not in _calendars:
+        _calendars.append(find)
 
 
 class RunUnknown(LookupError):
@@ -97,10 +108,13 @@ class Turn:
         actor: str | None = None,
     ) -> Event:
         """Record a fact of this turn and fold it."""
+        fields = fields or {}
+        if kind == EventKind.ROUTED and clocks.asks_for_calendar(fields):
+            fields = self._in_working_time(fields)
         event = Event(
             kind,
             path,
-            fields or {},
+            fields,
             seq=self.next_seq,
             ts=self.now_ms,
             actor=self.actor if actor is None else actor,
@@ -110,6 +124,13 @@ class Turn:
         self.state = reduce(self.state, event)
         self.events.append(event)
         return event
+
+    def _in_working_time(self, routing: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The team's calendar of this moment, as a fact that no later change of it moves."""
+        for find in _calendars:
+            if (found := find(routing)) is not None:
+                return clocks.in_working_time(routing, self.now_ms, *found)
+        return routing
 
     def keep_time(self) -> None:
         """Record what time alone has done to the run's questions before anybody acts on them."""
