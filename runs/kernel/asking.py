@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from runs.kernel import callbacks, clocks, questions, sendbacks
+from runs.kernel import actions, callbacks, clocks, interactions, questions, sendbacks
+from runs.kernel.action_requests import OPERATORS, doubt_request
 from runs.kernel.approvals import (
     approval_outcome,
     approval_request,
@@ -97,6 +98,40 @@ def routing_of(place: Place, state: RunState, request: CallbackRequest) -> dict[
     return routing
 
 
+def ask_approvals(
+    state: RunState,
+    place: Place,
+    asked: Iterable[tuple[CallbackRequest, Mapping[str, Any]]],
+    now: int,
+) -> list[Event]:
+    """Ask whether calls may run, all of one turn together, in their order (I39)."""
+    attempt = {} if place.node is None else {"attempt": place.attempt}
+    return [
+        event
+        for request, routing in asked
+        for event in approval_events(state, place.path, request, {**routing, **attempt}, now)
+    ]
+
+
+def approval_events(
+    state: RunState, path: Path, request: CallbackRequest, routing: Mapping[str, Any], now: int
+) -> list[Event]:
+    """The events that ask for one approval; a client hears of it once (I36.9, I94)."""
+    posted = _put(state, path, request, {**routing}, now)
+    if all(event.kind != EventKind.REQUESTED for event in posted):
+        return posted
+    assert isinstance(request.input, Mapping)
+    told = {
+        "requestId": request.request_id,
+        "key": routing["key"],
+        "tool": routing["tool"],
+        "risk": request.input["risk"],
+        "summary": routing["summary"],
+        "expiresAt": posted[-1].fields.get("expiresAt"),
+    }
+    return [*posted, Event(EventKind.APPROVAL_REQUESTED, path, told, ts=now)]
+
+
 def ask_questions(
     state: RunState, place: Place, request: CallbackRequest, routing: Mapping[str, Any], now: int
 ) -> list[Event]:
@@ -112,12 +147,18 @@ def put(
     state: RunState, place: Place, request: CallbackRequest, routing: dict[str, Any], now: int
 ) -> list[Event]:
     """The events that post `request` and bind it to the step; an old answer needs no asking."""
+    return _put(state, place.path, request, routing, now)
+
+
+def _put(
+    state: RunState, path: Path, request: CallbackRequest, routing: dict[str, Any], now: int
+) -> list[Event]:
     posted = [
-        Event(str(wire["kind"]), place.path, _fields(wire), ts=now)
+        Event(str(wire["kind"]), path, _fields(wire), ts=now)
         for wire in callbacks.post(state.callbacks, request)
     ]
     bound = {"requestId": request.request_id, **clocks.timed(routing, now)}
-    return [*posted, Event(EventKind.ROUTED, place.path, bound, ts=now)]
+    return [*posted, Event(EventKind.ROUTED, path, bound, ts=now)]
 
 
 def _fields(wire: Any) -> dict[str, Any]:
@@ -129,6 +170,38 @@ def ask_what_became(state: RunState, place: Place, slot: Slot, now: int) -> list
     request = reconcile_request(place.path, slot.number, apart=place.works_apart)
     routing = {"purpose": "reconcile", "question": request.decision_text}
     return put(state, place, request, routing, now)
+
+
+def ask_whether_it_happened(
+    state: RunState, place: Place, action: actions.Action, now: int
+) -> list[Event]:
+    """A call whose end nobody knows is put to the operators; it is never sent again in silence."""
+    request = doubt_request(action)
+    told = {"key": action.key, "tool": action.tool, "requestId": request.request_id}
+    routing = {
+        "purpose": actions.DOUBT,
+        "kind": "question",
+        "question": request.decision_text,
+        "key": action.key,
+        "tool": action.tool,
+        "audience": dict(OPERATORS),
+    }
+    said = Event(EventKind.TOOL_INDETERMINATE, place.path, told, ts=now)
+    return [*put(state, place, request, routing, now), said]
+
+
+def _settled(place: Place, slot: Slot, held: Held, now: int) -> list[Event]:
+    """What an operator said of a call in doubt; its step goes on with that (I74)."""
+    assert slot.ask is not None
+    told = {"key": slot.ask["key"], "tool": slot.ask["tool"]}
+    outcome = str((held.response or {}).get("outcome", actions.ABANDON))
+    said = Event(
+        EventKind.TOOL_SETTLED,
+        place.path,
+        {**told, "as": outcome, "by": held.router_id or ""},
+        ts=now,
+    )
+    return [said, again(place.path, slot, now)]
 
 
 def pause(state: RunState, slot: Slot) -> Outcome:
@@ -154,9 +227,15 @@ def follow_up(state: RunState, place: Place, slot: Slot, now: int) -> list[Event
     if held is None:
         return []
     purpose = slot.ask.get("purpose") if slot.ask is not None else None
+    if purpose == actions.ACTION:
+        # Each was recorded as decided or as over; the step goes on when all are (I39, I47).
+        waits = held.is_live or actions.open_at(state, place.path) or _kept_back(state, slot)
+        return [] if waits else [again(place.path, slot, now)]
     if held.status == "answered":
         if _kept_back(state, slot):
             return []
+        if purpose == actions.DOUBT:
+            return _settled(place, slot, held, now)
         if purpose == "approval":
             return [_approved(place, slot, held, now)]
         if purpose == "reconcile":
@@ -167,13 +246,22 @@ def follow_up(state: RunState, place: Place, slot: Slot, now: int) -> list[Event
     over = state.expired.get(slot.request_id)
     if over is not None:
         return _expired(place, slot, held.request, over, now)
-    why = state.withdrawn.get(slot.request_id)
+    return _closed(state, place, held, purpose, now)
+
+
+def _closed(state: RunState, place: Place, held: Held, purpose: Any, now: int) -> list[Event]:
+    """What follows when the question is gone and nobody can answer it; nothing while it is open."""
+    why = state.withdrawn.get(held.request.request_id)
     if why is not None:
         outcome = dead_outcome(held.request, f"withdrawn: {why}" if why else "withdrawn")
-    elif held.status == "superseded":
-        outcome = dead_outcome(held.request, "superseded")
-    else:
+    elif held.status != "superseded":
         return []
+    elif purpose in interactions.PURPOSES:
+        # The step asks again when somebody resumes the run (gates.md G134).
+        outcome = waiting_outcome(held.request, question=held.request.decision_text)
+        return [_job_end(place.path, place.leaf.label, outcome, None, now)]
+    else:
+        outcome = dead_outcome(held.request, "superseded")
     return _failed(place, outcome, held.request, now)
 
 

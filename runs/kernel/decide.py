@@ -10,7 +10,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from runs.kernel import asking, deadlines, looping, node_events, retries, sendbacks, spending
+from runs.kernel import (
+    actions,
+    asking,
+    calls,
+    deadlines,
+    looping,
+    node_events,
+    retries,
+    sendbacks,
+    spending,
+)
 from runs.kernel.commands import Command, StartStep, WithdrawStep, commands
 from runs.kernel.conditions import evaluate, is_data
 from runs.kernel.errors import LoopError
@@ -44,7 +54,7 @@ def decide(shape: Shape, state: RunState, now: int, *, attended: bool = True) ->
     """
     if not state.started or state.ended is not None:
         return []
-    if passed := deadlines.overdue(state, now):
+    if passed := deadlines.overdue(state, now) or calls.decided(state, now):
         return passed
     if state.held and not state.cancelled:
         return []
@@ -149,10 +159,8 @@ class Decision:
                 return self._asking(slot, place, room=room)
             case "lost" if self.state.cancelled:
                 return Outcome(status="aborted", summary="cancelled after its worker was lost")
-            case "lost" if place.can_repeat:
-                return self._extend([asking.again(path, slot, self.now)])
             case "lost":
-                return self._asks(place)
+                return self._lost(place, slot)
             case "sleeping" if self.state.cancelled:
                 return Outcome(status="aborted", summary="cancelled before its next try")
             case "sleeping" if self.now >= self.state.waits[path]:
@@ -161,6 +169,13 @@ class Decision:
                 return self._ended(place, slot)
             case _:
                 return BUSY
+
+    def _lost(self, place: Place, slot: Slot) -> Progress:
+        """A call of a tool that was in hand says by itself how it goes on (I74)."""
+        in_hand = actions.in_flight(self.state, place.path)
+        if actions.in_doubt(in_hand) is None and (place.can_repeat or in_hand):
+            return self._extend([asking.again(place.path, slot, self.now)])
+        return self._asks(place)
 
     def _ended(self, place: Place, slot: Slot) -> Progress:
         """What a step came to; a failure that may pass is followed by a wait (design I12)."""
@@ -185,6 +200,10 @@ class Decision:
         self.questions_changed = True
         slot = self.state.slots[place.path]
         if slot.status == "lost":
+            doubt = actions.in_doubt(actions.in_flight(self.state, place.path))
+            if doubt is not None:
+                asked = asking.ask_whether_it_happened(self.state, place, doubt, self.now)
+                return self._extend(asked)
             return self._extend(asking.ask_what_became(self.state, place, slot, self.now))
         return self._extend(asking.ask(self.state, place, self.now))
 

@@ -52,6 +52,8 @@ class EventKind(StrEnum):
     LIMIT_PAUSE = "limit:pause"
     JOB_START = "job:start"
     JOB_END = "job:end"
+    # Beside the seeds' own: the work as it was when a writer began to answer a review.
+    REWORK = "job:rework"
     CONDITION = "condition:result"
     ARTIFACT = "artifact:stored"
     PROOF = "proof"
@@ -76,6 +78,19 @@ class EventKind(StrEnum):
     REUSED = "callback-reused"
     # Beside the seeds' own release, which has no place for a reason.
     FORCE_RELEASED = "callback-force-released"
+    # Calls of tools, and what a person decided about those that needed somebody's yes.
+    APPROVAL_REQUESTED = "approval.requested"
+    APPROVAL_DECIDED = "approval.decided"
+    GRANT_ISSUED = "grant.issued"
+    GRANT_REVOKED = "grant.revoked"
+    TOOL_RESERVED = "tool.reserved"
+    TOOL_STARTED = "tool.started"
+    TOOL_COMPLETED = "tool.completed"
+    TOOL_FAILED = "tool.failed"
+    TOOL_REFUSED = "tool.refused"
+    TOOL_SUPPRESSED = "tool.suppressed"
+    TOOL_INDETERMINATE = "tool.indeterminate"
+    TOOL_SETTLED = "tool.settled"
     # One of several people has answered, or somebody was named to answer.
     RESPONDED = "callback-responded"
     ASSIGNED = "callback-assigned"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from runs.kernel import callbacks, scopes
+from runs.kernel.answered import Answers
 from runs.kernel.callbacks import CallbackState
 from runs.kernel.clocks import Clock
 from runs.kernel.events import Path
@@ -16,6 +17,9 @@ from runs.kernel.retries import Limits
 from runs.kernel.scopes import Scope
 from runs.kernel.spending import NOTHING, Purses, Spent
 from runs.kernel.tallies import Tally
+
+if TYPE_CHECKING:
+    from runs.kernel.actions import Action
 
 SlotStatus = Literal["queued", "running", "asking", "lost", "sleeping", "ended"]
 JOB: Final = "job"
@@ -50,7 +54,9 @@ class RunState:
     in that status, kept beside them so that nobody has to look through all. `checks` holds every
     other task than a job, by the same key. `waits` holds the time (ms since the epoch) at which
     what waits at a path may go on by itself. `spent` is this session's, `spent_in_all` the whole
-    record's; `purses` holds what each node's attempt and each loop's round spent. `clocks` holds
+    record's; `purses` holds what each node's attempt and each loop's round spent. `answers` are the
+    calls that engines answered; `reworks` holds, for each place whose work was sent back, which
+    attempt answers that and the digest of the work as it was before (runs.md R51). `clocks` holds
     the times of the open questions that have any, `expired` what was recorded of those whose time
     was over, `tallies` the answers of those that need several, `overridden` what was recorded of
     those that somebody answered who was not asked: all by request id.
@@ -76,12 +82,17 @@ class RunState:
     expired: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tallies: Mapping[str, Tally] = field(default_factory=dict)
     overridden: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    actions: Mapping[str, Action] = field(default_factory=dict)
+    approvals: Mapping[str, str] = field(default_factory=dict)
+    dry_run: bool = False
     held: str = ""
     cancelled: bool = False
     ended: Outcome | None = None
     spent: Spent = NOTHING
     spent_in_all: Spent = NOTHING
     purses: Purses = field(default_factory=dict)
+    answers: Answers = ()
+    reworks: Mapping[Path, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def started(self) -> bool:

@@ -7,8 +7,11 @@ from dataclasses import replace
 from typing import Final
 
 from runs.kernel import (
+    actions,
+    answered,
     callbacks,
     deadlines,
+    interactions,
     loopfold,
     questions,
     quorums,
@@ -69,6 +72,7 @@ def _run_start(state: RunState, event: Event) -> RunState:
     if state.started:
         params = event.fields.get("params", state.params)
         again = sessions.reopened(state, session)
+        again = replace(again, dry_run=event.fields.get("dryRun") is True)
         return replace(again, params=params, limits=_limits(event), spent=spending.NOTHING)
     begun = replace(
         state,
@@ -78,6 +82,7 @@ def _run_start(state: RunState, event: Event) -> RunState:
         shared=event.fields.get("state") or {},
         limits=_limits(event),
         workspace_of=str(event.fields.get("workspaceOf", "")),
+        dry_run=event.fields.get("dryRun") is True,
         resumed=sessions.answered(state),
     )
     return put(begun, JOB, (), Slot())
@@ -103,7 +108,14 @@ def _paid(state: RunState, event: Event) -> RunState:
         spent=state.spent.plus(event.fields),
         spent_in_all=state.spent_in_all.plus(event.fields),
         purses=purses,
+        answers=answered.plus(state.answers, event, state.session),
     )
+
+
+def _rework(state: RunState, event: Event) -> RunState:
+    """A writer begins to answer a review; its next tries compare with the work as it was."""
+    before = event.fields["attempt"], event.fields["before"]
+    return replace(state, reworks={**state.reworks, event.path: before})
 
 
 def _graph_start(state: RunState, event: Event) -> RunState:
@@ -115,6 +127,8 @@ def _graph_start(state: RunState, event: Event) -> RunState:
     )
     if event.path in state.scopes:
         state = _forget_inside(state, event.path)
+        kept = answered.without(state.answers, event.path, state.session)
+        state = replace(state, answers=kept)
     return put_scope(state, event.path, opened)
 
 
@@ -290,7 +304,10 @@ def _condition(state: RunState, event: Event) -> RunState:
 def _routed(state: RunState, event: Event) -> RunState:
     """A question is bound to the step that asked it."""
     state = quorums.routed(deadlines.routed(state, event), event)
-    if event.fields.get("purpose") not in ("approval", "reconcile", questions.PURPOSE):
+    purpose = event.fields.get("purpose")
+    if purpose == actions.ACTION:
+        state = actions.routed(state, event)
+    if purpose not in _BINDING or event.fields.get("reported"):
         return state
     return put_slot(
         state,
@@ -332,6 +349,17 @@ def _resumed(state: RunState, _event: Event) -> RunState:
     return replace(state, held="", resumed=state.resumed | sessions.answered(state))
 
 
+# What a step waits for; any other question of a run holds nothing up.
+_BINDING: Final = frozenset(
+    {
+        "approval",
+        "reconcile",
+        questions.PURPOSE,
+        actions.ACTION,
+        actions.DOUBT,
+        *interactions.PURPOSES,
+    }
+)
 _HANDLERS: Final[Mapping[str, Callable[[RunState, Event], RunState]]] = {
     EventKind.RUN_START: _run_start,
     EventKind.RUN_END: lambda state, event: replace(
@@ -349,12 +377,14 @@ _HANDLERS: Final[Mapping[str, Callable[[RunState, Event], RunState]]] = {
     EventKind.JOB_START: _job_start,
     EventKind.JOB_END: _job_end,
     EventKind.CONDITION: _condition,
+    EventKind.REWORK: _rework,
     EventKind.RETRY_PENDING: _sleeps,
     EventKind.RETRY_NOW: _retried_now,
     EventKind.LIMIT_WAIT: _sleeps,
     EventKind.LIMIT_PAUSE: _limit_pause,
     EventKind.ROUTED: _routed,
     EventKind.WITHDRAWN: _withdrawn,
+    **actions.HANDLERS,
     **deadlines.HANDLERS,
     **quorums.HANDLERS,
     **loopfold.HANDLERS,
