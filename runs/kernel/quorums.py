@@ -29,7 +29,8 @@ def routed(state: RunState, event: Event) -> RunState:
     held = state.callbacks.get(request_id)
     if held is None or not held.is_live:
         return state
-    return _set(state, request_id, tally_of(state, request_id).stricter(needed, one_per_team))
+    tally = tally_of(state, request_id).stricter(needed, one_per_team=one_per_team)
+    return _set(state, request_id, tally)
 
 
 def asked_anew(state: RunState, request_id: str) -> RunState:

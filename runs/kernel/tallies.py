@@ -68,7 +68,7 @@ class Tally:
         new = Given(actor="", response={}, teams=tuple(teams))
         return self.plus(new).count > self.count
 
-    def stricter(self, needed: int, one_per_team: bool) -> Tally:
+    def stricter(self, needed: int, *, one_per_team: bool) -> Tally:
         """The rule of two askers of one question: what either of them wants."""
         return replace(
             self,
