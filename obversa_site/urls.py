@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path
 
-from obversa_site import accounts, health
+from obversa_site import accounts, health, metrics
 from obversa_site.api import api
 
 urlpatterns = [
@@ -16,6 +16,7 @@ urlpatterns = [
     path("api/v1/", api.urls),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
+    path("metrics", metrics.metrics, name="metrics"),
 ]
 
 handler400 = "obversa_site.errors.bad_request"

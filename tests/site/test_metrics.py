@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from gates import keys, services
+from gates.models import Request
+from runs.models import Heartbeat, Run
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+def scraped(client: Client, key: str) -> dict[str, float]:
+    """Name and labels of each sample, as Prometheus would read it."""
+    answer = client.get("/metrics", headers={"Authorization": f"Bearer {key}"})
+    assert answer.status_code == 200, answer.content
+    assert answer.headers["Content-Type"].startswith("text/plain")
+    lines = answer.content.decode().splitlines()
+    samples = (re.fullmatch(r"([^# ]+) (\S+)", line) for line in lines)
+    return {found[1]: float(found[2]) for found in samples if found}
+
+
+@pytest.fixture
+def key() -> str:
+    return keys.create_key("prometheus", ["read"])[1]
+
+
+def test_what_waits_and_for_how_long(client: Client, key: str) -> None:
+    first, second = factories.pending_gate(), factories.pending_gate()
+    asked = timezone.now() - timedelta(minutes=2)
+    Request.objects.filter(pk=first.pk).update(created_at=asked, due_at=asked)
+    services.submit(
+        second.pk,
+        principal=factories.ada(),
+        token=None,
+        digest=second.digest,
+        response={"approved": True},
+    )
+    Heartbeat.objects.create(name="s", role="sweep", at=timezone.now() - timedelta(seconds=30))
+    Heartbeat.objects.create(name="t", role="sweep", at=timezone.now() - timedelta(seconds=9))
+
+    found = scraped(client, key)
+
+    assert found['obversa_runs{status="waiting"}'] == 1
+    assert sum(found[f'obversa_runs{{status="{status}"}}'] for status in Run.Status.values) == 2
+    assert found['obversa_open_requests{kind="gate"}'] == 1
+    assert found['obversa_open_requests{kind="approval"}'] == 0
+    assert 120 <= found['obversa_oldest_request_age_seconds{kind="gate"}'] < 150
+    assert found["obversa_overdue_requests"] == 1
+    assert found['obversa_attempts{status="ready"}'] == 1
+    assert 0 <= found["obversa_oldest_ready_age_seconds"] < 30
+    assert 0 <= found['obversa_answer_seconds{quantile="0.5"}'] < 30
+    assert 9 <= found['obversa_heartbeat_age_seconds{role="sweep"}'] < 29
+
+
+def test_nothing_that_happened_is_no_number(client: Client, key: str) -> None:
+    found = scraped(client, key)
+
+    assert (
+        found['obversa_answer_seconds{quantile="0.9"}']
+        != found['obversa_answer_seconds{quantile="0.9"}']
+    )
+    assert found['obversa_runs{status="running"}'] == 0
+
+
+def test_many_cost_no_more_statements_than_few(client: Client, key: str) -> None:
+    factories.pending_gate()
+    scraped(client, key)  # the first use of a key is noted
+    with CaptureQueriesContext(connection) as few:
+        scraped(client, key)
+    for _ in range(5):
+        factories.pending_gate()
+    with CaptureQueriesContext(connection) as many:
+        scraped(client, key)
+
+    assert len(many) == len(few)
+
+
+def test_only_those_who_may_see_everything_read_them(client: Client) -> None:
+    own = keys.create_key("adas", ["read"], factories.user("ada"))[1]
+    blind = keys.create_key("blind", ["answer"])[1]
+    ended, ends = keys.create_key("ended", ["read"])
+    keys.revoke(ended)
+
+    def told(key: str) -> int:
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        return client.get("/metrics", headers=headers).status_code
+
+    assert [told(key) for key in ("", ends, "nonsense")] == [401, 401, 401]
+    assert [told(key) for key in (own, blind)] == [403, 403]
+    client.force_login(factories.user("cyd"))
+    assert client.get("/metrics").status_code == 403
+    perms = ["runs.view_run", "gates.view_request"]
+    client.force_login(factories.user("oda", perms=perms))
+    assert client.get("/metrics").status_code == 200
+    assert client.post("/metrics").status_code == 405
