@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from gates.models import Request
+from runs.kernel.interactions import PURPOSE as INTERACTION
 from runs.kernel.questions import PURPOSE as QUESTION
 
 END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=UTC)
@@ -67,5 +68,5 @@ def kind(routing: dict[str, Any]) -> str:
     named = routing.get("kind")
     if named in Request.Kind.values:
         return str(named)
-    is_question = routing.get("purpose") in ("reconcile", QUESTION)
+    is_question = routing.get("purpose") in ("reconcile", QUESTION, INTERACTION)
     return str(Request.Kind.QUESTION if is_question else Request.Kind.GATE)

@@ -10,6 +10,7 @@ from runs.kernel import deadlines
 from runs.kernel.decide import shape_at
 from runs.kernel.events import Event, EventKind, Path
 from runs.kernel.graph import GraphShape, LeafShape, LoopShape, Shape, leaf_count
+from runs.kernel.interactions import PURPOSE as INTERACTION
 from runs.kernel.loop_events import COMPLETE, LOOP_TASKS
 from runs.kernel.loops import LoopState
 from runs.kernel.questions import PURPOSE as QUESTION
@@ -24,6 +25,8 @@ _FINAL: Final = {
     "aborted": Run.Status.CANCELLED,
     "exhausted": Run.Status.EXHAUSTED,
 }
+# Questions that ask for what somebody knows, beside those that ask for a decision.
+_QUESTIONS: Final = frozenset({"reconcile", QUESTION, INTERACTION})
 # Everything of a run's row that a turn may change, but its outcome.
 _COPIED: Final = (
     "last_seq",
@@ -114,7 +117,7 @@ def _activity(shape: Shape, state: RunState) -> tuple[bool, set[str]]:
             held = state.callbacks.requests.get(slot.request_id)
             if held is not None and held.is_live:
                 purpose = slot.ask.get("purpose") if slot.ask is not None else None
-                kinds.add("question" if purpose in ("reconcile", QUESTION) else "gate")
+                kinds.add("question" if purpose in _QUESTIONS else "gate")
     return busy, kinds
 
 

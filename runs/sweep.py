@@ -17,6 +17,7 @@ from runs import dispatch, heartbeat, record
 from runs.kernel.decide import StartStep, commands
 from runs.kernel.events import EventKind, Path
 from runs.kernel.graph import LeafShape
+from runs.kernel.interactions import routers_of
 from runs.kernel.places import shape_at
 from runs.kernel.slots import JOB
 from runs.kernel.state import RunState
@@ -107,9 +108,10 @@ def _free_claims(turn: Turn, path: Path) -> None:
     leaf = None if turn.shape is None else shape_at(turn.shape, path, turn.state.loops)
     if not isinstance(leaf, LeafShape):
         return
-    router = f"{leaf.label}:answer"
+    own = routers_of(leaf)
     for request_id, held in turn.state.callbacks.requests.items():
-        if held.status == "claimed" and held.router_id == router:
+        router = held.router_id
+        if held.status == "claimed" and router in own:
             turn.append(EventKind.RELEASED, path, {"requestId": request_id, "routerId": router})
 
 

@@ -17,6 +17,7 @@ from runs.drivers.opening import Opening, StartsOver, Wire, starts
 from runs.kernel import asking, deadlines
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind, Path
 from runs.kernel.graph import GraphShape, LeafShape, LoopShape, Shape, graph_identity
+from runs.kernel.interactions import routers_of
 from runs.kernel.jsonable import json_equal
 from runs.kernel.slots import RunState, Slot, put_slot
 from runs.kernel.state import fold
@@ -145,7 +146,7 @@ def dropped_questions(opening: Opening) -> list[tuple[str, str]]:
 
 def left_claims(shape: Shape, state: RunState) -> list[tuple[str, str]]:
     """Claims of what answered inside the process that is gone, and the tokens that free them."""
-    gone = {ROUTER, *(f"{label}:answer" for label in _labels(shape))}
+    gone = {ROUTER, *_routers(shape)}
     return [
         (request_id, held.claim_token)
         for request_id, held in state.callbacks.requests.items()
@@ -153,22 +154,26 @@ def left_claims(shape: Shape, state: RunState) -> list[tuple[str, str]]:
     ]
 
 
-def _labels(shape: Shape) -> set[str]:
+def _routers(shape: Shape) -> frozenset[str]:
     match shape:
         case LeafShape():
-            return {shape.label}
+            return routers_of(shape)
         case GraphShape():
-            return {label for node in shape.nodes for label in _labels(node.job)}
+            return frozenset(name for node in shape.nodes for name in _routers(node.job))
         case LoopShape():
-            return _labels(shape.body) | (_labels(shape.review) if shape.review else set())
+            return _routers(shape.body) | (_routers(shape.review) if shape.review else frozenset())
 
 
 def asked_anew(opening: Opening) -> list[Event]:
-    """Questions this session's client has never heard of are put once more (section 14.2)."""
+    """Questions this session's client has never heard of are put once more (section 14.2).
+
+    So are those that somebody was shown and put aside: their step shows them again (G132).
+    """
     found: list[Event] = []
     known, stale = opening.state.callbacks.requests, opening.stale
     for path, slot in opening.state.slots.items():
-        if slot.status != "asking" or slot.request_id in known:
+        put_aside = slot.ask is not None and slot.ask.get("cancelled")
+        if slot.status != "asking" or (slot.request_id in known and not put_aside):
             continue
         if any(one.holds(path) for one in stale):
             continue

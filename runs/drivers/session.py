@@ -313,9 +313,11 @@ class MemorySession:
         return max(0.0, (min(waits) - now()) / 1000) if waits else POLL_SECONDS
 
     def _question_is_open(self) -> bool:
+        """Whether the process may wait; for a question its person put aside it does not (G132)."""
         requests = self.state.callbacks.requests
         return any(
             slot.status == "asking"
+            and not (slot.ask or {}).get("cancelled")
             and (held := requests.get(slot.request_id)) is not None
             and held.is_live
             for slot in self.state.slots.values()
