@@ -75,7 +75,8 @@ def placed(
     """
     kept: list[dict[str, JSONValue]] = []
     for one in given:
-        anchor, body = _anchor(one, diff), _body(one)
+        anchor = _anchor(one, diff)
+        body = _body(one) if anchor is not None else ""
         if anchor is not None and body:
             kept.append({"anchor": anchor, "body": body, "author": dict(author), "createdAt": at})
     return kept

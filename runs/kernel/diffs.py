@@ -175,12 +175,14 @@ def _folded(lines: Sequence[Line]) -> Iterator[Chunk]:
         if line.kind != "same":
             low, high = max(0, index - CONTEXT), min(len(lines), index + CONTEXT + 1)
             shown[low:high] = [True] * (high - low)
+    for index in range(len(lines)):
+        # A single line takes no more room than the word that it is folded away.
+        alone = all(shown[index - 1 : index] + shown[index + 1 : index + 2])
+        shown[index] = shown[index] or (alone and len(lines) > 1)
     begin = 0
     for index in range(1, len(lines) + 1):
         if index == len(lines) or shown[index] != shown[begin]:
-            # A single line takes no more room than the word that it is folded away.
-            folded = not shown[begin] and index - begin > 1
-            yield Chunk(lines=tuple(lines[begin:index]), folded=folded)
+            yield Chunk(lines=tuple(lines[begin:index]), folded=not shown[begin])
             begin = index
 
 
