@@ -8,3 +8,9 @@ class RunsConfig(AppConfig):
 
     name = "runs"
     verbose_name = "Runs"
+
+    def ready(self) -> None:
+        """Let what is open notice when somebody loses a right."""
+        from runs import rights_news
+
+        rights_news.heed()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from typing import Any, Final
+from typing import Any
 from urllib.parse import parse_qs
 
 from channels.generic.websocket import AsyncWebsocketConsumer
@@ -14,20 +13,15 @@ from runs.principals import Principal
 from runs.threads import in_thread
 from runs.visitors import person_behind
 
-# How long somebody who may not look any more can go on looking, at most.
-ASK_AGAIN_SECONDS: Final = 30.0
-
 
 class RunConsumer(AsyncWebsocketConsumer):
     """Sends what happened after the event the page already shows; takes nothing."""
 
     _feed: Any = None
     _place: places.Place | None = None
-    _asked = 0.0
 
     async def connect(self) -> None:
         run_id = self.scope["url_route"]["kwargs"]["pk"]
-        self._asked = time.monotonic()
         if not await in_thread(_may_see, self.scope, run_id):
             await self.close(code=4404)
             return
@@ -47,16 +41,12 @@ class RunConsumer(AsyncWebsocketConsumer):
         if self._feed is not None:
             self._feed.leave(self)
 
-    async def send(
-        self, text_data: str | None = None, bytes_data: bytes | None = None, close: bool = False
-    ) -> None:
-        """Send to somebody who may still see the run; to anybody else, close."""
-        if time.monotonic() - self._asked >= ASK_AGAIN_SECONDS:
-            self._asked = time.monotonic()
-            if not await in_thread(_may_see, self.scope, self.scope["url_route"]["kwargs"]["pk"]):
-                await self.close(code=4404)
-                return
-        await super().send(text_data=text_data, bytes_data=bytes_data, close=close)
+    async def ask_again(self) -> bool:
+        """Close, when the session has ended or the person may not see the run any more."""
+        may_stay = await in_thread(_may_see, self.scope, self.scope["url_route"]["kwargs"]["pk"])
+        if not may_stay:
+            await self.close(code=4404)
+        return may_stay
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Answers come as POSTs; a socket only listens."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
 from uuid import UUID
 
@@ -18,10 +20,17 @@ LOOK_SECONDS: Final = 2.0
 BATCH: Final = 500
 
 
+# However quiet it is: a right that ends by itself, or by a hand in the database, rings no bell.
+ASK_AGAIN_SECONDS: Final = 30.0
+
+
 class Watcher(Protocol):
     """A socket that shows the run."""
 
     async def send(self, text_data: str) -> None: ...
+
+    async def ask_again(self) -> bool:
+        """Whether whoever watches may still see the run; closes when not."""
 
 
 class Feed:
@@ -57,12 +66,21 @@ class Feed:
             self._registry.drop(self._run_id, self)
 
     async def _tail(self) -> None:
-        async with live.listening(live.run_topic(self._run_id)) as bell:
+        asked = time.monotonic()
+        async with (
+            live.listening(live.run_topic(self._run_id)) as bell,
+            live.listening(live.RIGHTS) as rights,
+        ):
             while True:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(bell.wait(), LOOK_SECONDS)
                 bell.clear()
                 try:
+                    # Before anything is shown: the news may be what somebody lost the right to.
+                    if rights.is_set() or time.monotonic() - asked >= ASK_AGAIN_SECONDS:
+                        rights.clear()
+                        asked = time.monotonic()
+                        await self._ask_all()
                     await self._advance()
                 except Exception:
                     logger.exception("feed could not read run=%s", self._run_id)
@@ -72,15 +90,19 @@ class Feed:
             text, seq = await in_thread(self._read)
             self._seq = seq
             if text:
-                await self._send(text)
+                await self._to_all(lambda watcher: watcher.send(text_data=text))
 
-    async def _send(self, text: str) -> None:
+    async def _ask_all(self) -> None:
+        """Show nothing more to whoever lost the right to look."""
+        async with self._lock:
+            await self._to_all(lambda watcher: watcher.ask_again())
+
+    async def _to_all(self, act: Callable[[Any], Coroutine[Any, Any, Any]]) -> None:
+        """Do it for every watcher; one for whom it fails, or who may not stay, is left out."""
         watchers = list(self._watchers)
-        results = await asyncio.gather(
-            *(watcher.send(text_data=text) for watcher in watchers), return_exceptions=True
-        )
+        results = await asyncio.gather(*map(act, watchers), return_exceptions=True)
         for watcher, result in zip(watchers, results, strict=True):
-            if isinstance(result, Exception):
+            if result is False or isinstance(result, Exception):
                 self._watchers.pop(watcher, None)
 
     # --- in a thread -----------------------------------------------------------------------------

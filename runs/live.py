@@ -15,6 +15,7 @@ from channels.layers import get_channel_layer
 logger = logging.getLogger(__name__)
 
 INBOX = "inbox"
+RIGHTS = "rights"
 
 
 def run_topic(run_id: UUID) -> str:
@@ -62,7 +63,15 @@ hub = Hub()
 
 def ring(run_id: UUID, seq: int, *, inbox: bool) -> None:
     """Tell whoever watches the run, and the inboxes when a question changed. Never raises."""
-    topics = [run_topic(run_id), *([INBOX] if inbox else [])]
+    _ring([run_topic(run_id), *([INBOX] if inbox else [])])
+
+
+def ring_rights() -> None:
+    """Tell every open page and stream to ask again who it shows things to. Never raises."""
+    _ring([RIGHTS, INBOX])
+
+
+def _ring(topics: list[str]) -> None:
     for topic in topics:
         hub.ring(topic)
     if get_channel_layer() is not None:

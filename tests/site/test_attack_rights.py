@@ -10,6 +10,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from channels.testing import WebsocketCommunicator
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import connections
 from django.test import Client
 
@@ -18,7 +19,7 @@ from gates.errors import DefinitionRefused
 from gates.models import Request
 from gates.principals import principal_for_key
 from obversa_site.asgi import application
-from runs import consumers, fn_job, places, registry
+from runs import feeds, fn_job, places, registry
 from runs.access import Forbidden, NotVisible, visible_runs, visible_workflows
 from runs.audiences import AudienceRefused, tokens_of
 from runs.models import Run
@@ -191,28 +192,56 @@ async def test_a_socket_is_opened_for_those_who_may_look_by_this_site_alone() ->
 
 
 @pytest.mark.parametrize("ending", ["signs out", "leaves", "loses the right"])
-async def test_a_socket_falls_silent_when_its_person_may_not_look_any_more(
-    monkeypatch: pytest.MonkeyPatch, ending: str
+@pytest.mark.parametrize("path", ["/ws/runs/{run}/?after=999", "/ws/inbox/"])
+async def test_a_socket_closes_when_its_person_may_not_look_any_more(
+    path: str, ending: str
 ) -> None:
-    monkeypatch.setattr(consumers, "ASK_AGAIN_SECONDS", 0.0)
     gate = await sync_to_async(factories.pending_gate)(audience={"groups": ["Release"]})
     ada = await sync_to_async(factories.user)("ada", groups=["Release"])
     client = await sync_to_async(signed_in)("ada")
-    communicator = socket(f"/ws/runs/{gate.run_id}/?after=999", client)
+    communicator = socket(path.format(run=gate.run_id), client)
     assert (await communicator.connect())[0]
 
+    # Nothing happens that there would be news of.
     if ending == "signs out":
         await sync_to_async(client.logout)()
     elif ending == "leaves":
-        await sync_to_async(type(ada).objects.filter(pk=ada.pk).update)(is_active=False)
+        ada.is_active = False
+        await sync_to_async(ada.save)()
     else:
         await sync_to_async(ada.groups.clear)()
-    root = await sync_to_async(factories.operator)()
-    await sync_to_async(services.withdraw)(gate.pk, principal=root, reason="r")
 
-    said = await communicator.receive_output(timeout=10)
+    if path == "/ws/inbox/" and ending == "loses the right":
+        return  # an inbox is everybody's own
+    said = await last_output(communicator)
+    assert (said["type"], said["code"]) == ("websocket.close", 4401 if "inbox" in path else 4404)
+    await communicator.disconnect()
+
+
+async def test_a_right_that_ends_without_a_ring_is_noticed_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(feeds, "ASK_AGAIN_SECONDS", 0.0)
+    gate = await sync_to_async(factories.pending_gate)()
+    ada = await sync_to_async(factories.user)("ada")
+    communicator = socket(
+        f"/ws/runs/{gate.run_id}/?after=999", await sync_to_async(signed_in)("ada")
+    )
+    assert (await communicator.connect())[0]
+
+    await sync_to_async(User.objects.filter(pk=ada.pk).update)(is_active=False)
+
+    said = await last_output(communicator)
     assert (said["type"], said["code"]) == ("websocket.close", 4404)
     await communicator.disconnect()
+
+
+async def last_output(communicator: WebsocketCommunicator) -> dict[str, Any]:
+    """What the socket says last, past the frames it sent before."""
+    while True:
+        said: dict[str, Any] = await communicator.receive_output(timeout=10)
+        if said["type"] == "websocket.close":
+            return said
 
 
 @pytest.mark.parametrize("second", ["/ws/inbox/", "run"])

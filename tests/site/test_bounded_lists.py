@@ -110,6 +110,9 @@ async def test_a_page_that_comes_late_gets_large_events_in_parts() -> None:
         async def send(self, text_data: str) -> None:
             sent.append(text_data)
 
+        async def ask_again(self) -> bool:
+            return True
+
     feed, page = feeds.Feed(run.pk, Feeds()), Page()
     await feed.join(page, 0)
     feed.leave(page)
