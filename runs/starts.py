@@ -14,11 +14,24 @@ from uuid import UUID
 
 from django.db import IntegrityError, connection
 
-from runs import artifacts, folders, folding, record, registry, results, statements
+from runs import (
+    actions,
+    artifacts,
+    deployment,
+    folders,
+    folding,
+    record,
+    registry,
+    results,
+    statements,
+)
 from runs.drivers import execute as steps
 from runs.drivers.context import Context, Workspace
+from runs.drivers.ports import Decide
 from runs.drivers.signal import Signal
 from runs.fields import read_stored
+from runs.kernel import answered
+from runs.kernel.calls import Call, ready_at
 from runs.kernel.decide import StartStep, commands
 from runs.kernel.errors import LoopError
 from runs.kernel.events import EventKind, joined
@@ -27,6 +40,7 @@ from runs.kernel.jsonable import JSONValue, sha256_bytes, thaw
 from runs.kernel.questions import default_answers
 from runs.kernel.slots import JOB
 from runs.kernel.state import RunState
+from runs.kernel.turns import RECORDED_ENGINE_USAGE
 from runs.models import Attempt
 from runs.publishing import Published
 from runs.record import Turn
@@ -216,18 +230,25 @@ class Start:
         shape, state = self.made.job.shape, self.state
         position = steps.position_of(shape, state, self.path, self.due.task)
         folder = folders.folder_of(self.due.run_id, copied_from=state.workspace_of)
+        shared = thaw(state.shared)
+        if state.answers:
+            shared[RECORDED_ENGINE_USAGE] = answered.told(state.answers)
         return Context(
             run_id=str(self.due.run_id),
             path=self.path,
             params=self.state.params,
-            state=thaw(self.state.shared),
+            state=shared,
             workspace=Workspace(dir=folder),
             port=self,
             signal=self.signal,
             idempotency_key=steps.idempotency_key(str(self.due.run_id), state, self.path),
             on_callback="wait",
             default_answers=default_answers(state.expired),
+            approved=ready_at(state, self.path),
+            actions=state.actions,
+            dry_run=state.dry_run,
             **position.facts(),
+            **deployment.engines_of(self.made),
         )
 
     # --- the port --------------------------------------------------------------------------------
@@ -280,6 +301,18 @@ class Start:
     def engine_call(self, at_most: int | None) -> AbstractContextManager[None]:
         """A run of the service has no token budget."""
         return nullcontext()
+
+    def act(self, decide: Decide, *, permission: str = "", call: Call | None = None) -> None:
+        """Record what follows; only the start that has its lease may (design I2)."""
+
+        def once() -> None:
+            with record.turn(self.due.run_id, surface="worker") as turn:
+                self._need_lease()
+                around = actions.surroundings(turn, call, permission)
+                for event in decide(turn.state, around, turn.now_ms):
+                    turn.append(event.kind, event.path, event.fields)
+
+        steadily(once)
 
     def is_held(self) -> bool:
         return self.has(Attempt.Status.RUNNING)

@@ -35,5 +35,6 @@ def error(ctx: Context, given: Error) -> Error:
 
 def question(ctx: Context, given: Asking) -> Asking:
     """The question as it was put: it cannot be changed, so one that holds a secret is refused."""
-    ctx.notes.refuse_secrets("the question", given.request.to_wire())
+    for one in (given, *given.others):
+        ctx.notes.refuse_secrets("the question", one.request.to_wire())
     return given

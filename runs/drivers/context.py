@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any, Self, TypeVar, Unpack, cast
 
 from runs.drivers import questions as asking
+from runs.drivers.calling import ToolCalls
 from runs.drivers.notes import GuardedCallbacks, Notes
 from runs.drivers.ports import Callbacks, StepPort
 from runs.drivers.signal import Signal
 from runs.drivers.tools import Tools, Workspace
+from runs.kernel.actions import Action
+from runs.kernel.calls import Ready
 from runs.kernel.conditions import ConditionResult
 from runs.kernel.errors import LoopError, as_loop_error
 from runs.kernel.events import EventKind
@@ -46,10 +49,11 @@ class GraphPosition:
     gate: str | None = None
     isolate: bool = False
     on_conflict: str = "fail"
+    file: str | None = None
 
 
 @dataclass(kw_only=True)
-class Context(Tools):
+class Context(Tools, ToolCalls):
     """One start of one job."""
 
     run_id: str
@@ -65,6 +69,8 @@ class Context(Tools):
     last_review: Outcome | None = None
     last_outcome: Outcome | None = None
     last_gate: ConditionResult | None = None
+    rework: tuple[str, str] | None = None
+    """Which attempt here answers a review, and the digest of the work before it."""
     iteration: int = 0
     rounds: tuple[int, ...] = ()
     loop_entries: tuple[str, ...] = ()
@@ -83,6 +89,11 @@ class Context(Tools):
     skipped_findings: tuple[Any, ...] = ()
     default_answers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What counts for this run's questions that nobody answered in time, by request id."""
+    approved: tuple[Ready, ...] = ()
+    """Calls of tools that somebody allowed and that run before the job does."""
+    actions: Mapping[str, Action] = field(default_factory=dict)
+    """The calls of tools of this run by their keys, as they were when the job began."""
+    dry_run: bool = False
     notes: Notes = field(default_factory=Notes)
 
     @property
@@ -140,6 +151,7 @@ class Context(Tools):
         escalate_business_hours: float | Sequence[float] | None = None,
         calendar: Mapping[str, Any] | None = None,
         remind_before_seconds: Sequence[float] = (),
+        **answering: Unpack[Answering],
     ) -> list[Answer]:
         """The answers of a person, in the order of the questions (interactions.md section 4).
 
@@ -147,8 +159,8 @@ class Context(Tools):
         call then gets the answers of the same call before, as long as it asks the same. A text is
         answered with a text, None when it was left out; `multiple` with a list. At most 20
         questions in a step and 100 in a run (design D11). The times are those of approval():
-        **answering: Unpack[Answering],
-        expired, the step fails (`reject`) or goes on with `default_answer`, by key (`answer`).
+        expired, the step fails (`reject`) or goes on with `default_answer`, by key (`answer`). Who
+        may answer is said as for approval().
         """
         return asking.ask(
             self,
@@ -194,11 +206,28 @@ class Context(Tools):
             return self.engines[wanted]
         return wanted
 
-    def take_turn(self, engine: Any, request: AgentRequest) -> AgentResult:
+    def take_turn(
+        self,
+        engine: Any,
+        request: AgentRequest,
+        *,
+        record_as: Mapping[str, str] | None = None,
+    ) -> AgentResult:
         """One turn of an engine, by name, instance or default (engines.md E16)."""
         from runs.drivers.turns import take_turn
 
-        return take_turn(self, engine, request)
+        return take_turn(self, engine, request, record_as=record_as)
+
+    def begin_rework(self, before: str) -> str:
+        """The digest of the work as it was when this attempt began to answer its review (R51).
+
+        A try that is made again compares with what was there before the first one.
+        """
+        attempt = self.idempotency_key.rpartition("/")[2]
+        if self.rework is not None and self.rework[0] == attempt:
+            return self.rework[1]
+        self.port.emit(EventKind.REWORK, self.path, {"attempt": attempt, "before": before})
+        return before
 
     def in_workspace(self, workspace: Workspace) -> Self:
         """The same context in another working directory."""

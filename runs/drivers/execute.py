@@ -10,10 +10,11 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from runs.drivers import clean, isolation
+from runs.drivers import actions, clean, isolation
 from runs.drivers.context import Context, GraphPosition
 from runs.drivers.plain import plain
-from runs.kernel.asking import ask_questions, asked, put, routing_of
+from runs.kernel.actions import ACTION
+from runs.kernel.asking import ask_approvals, ask_questions, asked, put, routing_of
 from runs.kernel.conditions import ConditionResult
 from runs.kernel.errors import LoopError, as_loop_error
 from runs.kernel.events import Event, EventKind, Path, joined
@@ -89,6 +90,8 @@ def _asked_or_done(leaf: Leaf, ctx: Context) -> Any:
     """What the body returned; once it has asked, nothing else it does counts (I25)."""
     questions = ctx.notes.questions
     questions.begin()
+    if ctx.approved:
+        actions.resume(ctx)
     try:
         value = leaf(ctx)
     except BaseException:
@@ -146,6 +149,9 @@ def _asked(ctx: Context, outcome: Outcome) -> Mapping[str, JSONValue] | None:
 
 def bind(state: RunState, place: Place, question: Asking, now: int) -> list[Event]:
     """The events that put a body's question and bind it to its step."""
+    if question.routing.get("purpose") == ACTION:
+        asked = [(one.request, one.routing) for one in (question, *question.others)]
+        return ask_approvals(state, place, asked, now)
     if question.routing.get("purpose") == QUESTION:
         return ask_questions(state, place, question.request, question.routing, now)
     routing = routing_of(place, state, question.request) | dict(question.routing)
@@ -199,6 +205,7 @@ class Position:
     last_review: Outcome | None = None
     last_outcome: Outcome | None = None
     last_gate: ConditionResult | None = None
+    rework: tuple[str, str] | None = None
     rounds: tuple[int, ...] = ()
     loop_entries: tuple[str, ...] = ()
     depth: int = 0
@@ -228,6 +235,7 @@ def position_of(shape: Shape, state: RunState, path: Path, task: str = JOB) -> P
             found = _in_graph(found, step.owner, step.node, state, step.path)
         else:
             found = _in_loop(found, step.owner, state.loops[step.path], step.path)
+    found = replace(found, rework=state.reworks.get(path))
     if way and task not in (JOB, WHEN):
         loop = state.loops[path]
         last = loop.ended if task == COMPLETE else loop.body
@@ -274,6 +282,7 @@ def _in_graph(
             gate=node.gate,
             isolate=node.isolate,
             on_conflict=graph.on_conflict,
+            file=node.file,
         ),
         last_review=here.last_review or review,
         depth=outer.depth + 1,

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from runs.drivers.ports import Callbacks
 from runs.drivers.questions import Asked
 from runs.engines.scrub import Scrubber, looks_secret, secret_values
+from runs.kernel.action_requests import is_about_action
 from runs.kernel.errors import LoopError
 from runs.kernel.gate import CallbackRequest
 from runs.kernel.jsonable import canonical_json
+from runs.kernel.tool_errors import ToolFailed
 
 
 class Notes:
@@ -22,8 +25,15 @@ class Notes:
     def __init__(self) -> None:
         self.asked: CallbackRequest | None = None
         self.questions = Asked()
+        self.failed_calls: dict[str, ToolFailed] = {}
+        self._calls: Counter[str] = Counter()
         self._injected: dict[str, set[str]] = {}
         self._lock = threading.Lock()
+
+    def count_call(self, name: str) -> int:
+        """How often a call of this name was made in this start, this one included."""
+        self._calls[name] += 1
+        return self._calls[name]
 
     def inject(self, variables: Mapping[str, str]) -> None:
         """Remember values that were given to something beneath this step (runs.md R227)."""
@@ -69,16 +79,34 @@ class GuardedCallbacks:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
+    def claim(self, request_id: str, router_id: str) -> Any:
+        """Claim, unless it is the yes to an action: no step gives that to itself (I132)."""
+        _refuse_own_yes(request_id)
+        return self._client.claim(request_id, router_id)
+
+    def supersede(self, request_id: str, superseded_by: str) -> None:
+        """Take a question out of play, unless it is about an action."""
+        _refuse_own_yes(request_id)
+        self._client.supersede(request_id, superseded_by)
+
     def post(self, request: CallbackRequest) -> None:
         """Ask, unless the question holds a secret."""
+        _refuse_own_yes(str(request_wire(request).get("gateId", "")))
         self._notes.refuse_secrets("the question", request_wire(request))
         self._client.post(request)
 
     def submit(self, *given: Any, **named: Any) -> Any:
         """Answer, unless the answer holds a secret."""
+        _refuse_own_yes(str(named.get("request_id", given[0] if given else "")))
         response = named.get("response", given[4] if len(given) > 4 else None)
         self._notes.refuse_secrets("the answer", response)
         return self._client.submit(*given, **named)
+
+
+def _refuse_own_yes(gate: str) -> None:
+    if is_about_action(gate):
+        text = "what a step may do is asked and answered outside of it."
+        raise LoopError("VALIDATION", text, phase="body")
 
 
 def request_wire(request: CallbackRequest | Mapping[str, Any]) -> Mapping[str, Any]:

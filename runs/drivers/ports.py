@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
+from runs.kernel.calls import Call, Surroundings
 from runs.kernel.events import Event
 from runs.kernel.events import Path as EventPath
 from runs.kernel.gate import CallbackRequest
 from runs.kernel.jsonable import JSONValue
+from runs.kernel.slots import RunState
+
+Decide = Callable[[RunState, Surroundings, int], Sequence[Event]]
 
 
 class Callbacks(Protocol):
@@ -48,6 +53,13 @@ class StepPort(Protocol):
 
     def engine_call(self, at_most: int | None) -> AbstractContextManager[None]:
         """Around every call of an engine; raises LoopError BUDGET when nothing is left for it."""
+
+    def act(self, decide: Decide, *, permission: str = "", call: Call | None = None) -> None:
+        """Record what `decide` says of the state as it is now, in one turn with looking at it.
+
+        `permission` and `call` say what of the surroundings it goes by. Raises LoopError ABORTED
+        once this start is not the one that works.
+        """
 
     def is_held(self) -> bool:
         """Whether this start is still the one that may do the step's work."""

@@ -20,13 +20,15 @@ from runs.drivers.clock import now
 from runs.drivers.environments import Upkeep, brought_up
 from runs.drivers.heartbeat import beating
 from runs.drivers.jsonl import Record, RecordFile
-from runs.drivers.ports import Callbacks, Sink
+from runs.drivers.ports import Callbacks, Decide, Sink
 from runs.drivers.pricing import Pricing
 from runs.drivers.result import RunResult
 from runs.drivers.unasked import not_asked
 from runs.drivers.wakes import Wakes
 from runs.kernel import decide as decisions
+from runs.kernel.calls import Call, Surroundings
 from runs.kernel.decide import StartStep
+from runs.kernel.errors import LoopError
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind
 from runs.kernel.events import Path as EventPath
 from runs.kernel.gate import validate_callback_request
@@ -208,6 +210,15 @@ class MemorySession:
         self.artifacts[sha256_bytes(kept)] = kept
         self.emit(EventKind.ARTIFACT, path, artifact)
         return artifact
+
+    def act(self, decide: Decide, *, permission: str = "", call: Call | None = None) -> None:
+        """Record what follows from the state; a process of one's own asks for no permission."""
+        with self.lock:
+            if self.state.ended is not None:
+                raise LoopError("ABORTED", "the run has ended.", phase="body")
+            if self.client_used or self.state.callbacks.requests:
+                self.read_client()
+            self.record(decide(self.state, Surroundings(), now()))
 
     def is_held(self) -> bool:
         """Nobody else in the world does a step of this session."""

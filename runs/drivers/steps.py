@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from runs.drivers import checks, execute
 from runs.drivers.clock import now
 from runs.drivers.context import Context, Workspace
+from runs.kernel.calls import ready_at
 from runs.kernel.decide import StartStep, place_at
 from runs.kernel.events import EventKind
 from runs.kernel.questions import default_answers
@@ -75,6 +76,9 @@ def _context(session: MemorySession, start: StartStep) -> Context:
         idempotency_key=execute.idempotency_key(session.name, session.state, start.path),
         on_callback="wait" if session.attended else "exit",
         default_answers=default_answers(session.state.expired),
+        approved=ready_at(session.state, start.path),
+        actions=session.state.actions,
+        dry_run=session.state.dry_run,
         **position.facts(),
         **session.more,
     )

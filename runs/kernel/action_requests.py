@@ -30,6 +30,12 @@ _PREFIX: Final = "action"
 _DOUBT: Final = "doubt"
 
 
+def is_about_action(gate: str) -> bool:
+    """Whether a gate id, or a request id, is that of a question about an action."""
+    place = gate.partition(":")[0].partition(".")[0]
+    return ":" in gate and place in (_PREFIX, _DOUBT)
+
+
 def fields_of(summary: str) -> list[str]:
     """The names of input that a summary has places for."""
     return _FIELD.findall(summary)

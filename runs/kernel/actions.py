@@ -221,7 +221,8 @@ def _reserved(state: RunState, event: Event) -> RunState:
         path=slot_path(state, event.path),
         number=int(facts["number"]),
         mark=facts.get("mark", ""),
-        execution="reserved",
+        # What was begun once stays begun, whoever goes on with it.
+        execution="started" if facts.get("resumed") == "started" else "reserved",
         request_id=request_id,
         result=None,
         error={},

@@ -153,8 +153,9 @@ def _known(state: RunState, call: Call, action: Action) -> Entered | None:
 
 def _taken_over(state: RunState, call: Call, action: Action) -> Entered:
     """A call that a start which is gone had in hand goes on under the same yes (I74, I79)."""
-    _, events = _reserved(state, call, **_under(action))
-    return Verdict(kind="run", resumed=str(action.execution)), events
+    come_to = str(action.execution)
+    _, events = _reserved(state, call, **_under(action), resumed=come_to)
+    return Verdict(kind="run", resumed=come_to), events
 
 
 def _under(action: Action) -> dict[str, str]:
@@ -379,3 +380,43 @@ def _answered(
         Event(EventKind.APPROVAL_DECIDED, path, told, ts=now),
         Event(EventKind.GRANT_ISSUED, path, made, ts=now),
     ]
+
+
+# --- going on ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """An approved call that runs before its step does, with the input that was stored (I68)."""
+
+    request_id: str
+    key: str
+    tool: str
+    ask: int
+    input: JSONValue
+
+
+def ready_at(state: RunState, path: Path) -> tuple[Ready, ...]:
+    """What the step at `path` runs first: what a lost start had in hand, then what is allowed."""
+    found = [
+        (action, number)
+        for action in actions.in_flight(state, path)
+        for number, ask in enumerate(action.asks, start=1)
+        if ask.request_id == action.request_id
+    ]
+    ready = []
+    for action, number in [*found, *actions.allowed_at(state, path)]:
+        request_id = action.asks[number - 1].request_id
+        held = state.callbacks.get(request_id)
+        stored = None if held is None else held.request.input
+        if isinstance(stored, Mapping):
+            ready.append(
+                Ready(
+                    request_id=request_id,
+                    key=action.key,
+                    tool=action.tool,
+                    ask=number,
+                    input=stored["input"],
+                )
+            )
+    return tuple(ready)

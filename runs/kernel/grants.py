@@ -50,7 +50,8 @@ class Grant:
             return False
         match self.scope:
             case "conversation":
-                return bool(conversation) and conversation == self.conversation
+                theirs = not self.principal or principal == self.principal
+                return theirs and bool(conversation) and conversation == self.conversation
             case "principal":
                 return bool(principal) and principal == self.principal
         return self.scope in SCOPES

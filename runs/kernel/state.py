@@ -72,7 +72,8 @@ def _run_start(state: RunState, event: Event) -> RunState:
     if state.started:
         params = event.fields.get("params", state.params)
         again = sessions.reopened(state, session)
-        again = replace(again, dry_run=event.fields.get("dryRun") is True)
+        # What began as a dry run never turns into a real one on its way.
+        again = replace(again, dry_run=again.dry_run or event.fields.get("dryRun") is True)
         return replace(again, params=params, limits=_limits(event), spent=spending.NOTHING)
     begun = replace(
         state,

@@ -19,10 +19,14 @@ from runs.kernel.sources import code_digest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """A body's request to wait for an answer to this question; the record binds it to the step."""
+    """A body's request to wait for an answer to this question; the record binds it to the step.
+
+    `others` are asked together with it.
+    """
 
     request: CallbackRequest
     routing: Mapping[str, Any]
+    others: tuple[Asking, ...] = ()
 
 
 Body = Callable[[Any], Any]
