@@ -40,12 +40,17 @@ def logging_config(style: str) -> dict[str, Any]:
                 "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
             }
         },
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+        "handlers": {
+            "stderr": {"class": "logging.StreamHandler", "formatter": "line"},
+            "nowhere": {"class": "logging.NullHandler"},
+        },
         "root": {"handlers": ["stderr"], "level": "WARNING"},
         "loggers": {
             **{name: {"level": "INFO"} for name in ("runs", "gates", "obversa_site")},
             # Every scanner of the internet writes one; the answer 400 says it all.
             "django.security.DisallowedHost": {"level": "CRITICAL"},
+            # What it says may hold addresses; what matters of it stands in the delivery log.
+            "apprise": {"handlers": ["nowhere"], "propagate": False},
         },
     }
 

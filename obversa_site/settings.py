@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import django_stubs_ext
 import environ
+from kombu import Queue
 
 from obversa_site.databases import database
 from obversa_site.home import ready_home, secret_key
@@ -24,11 +25,17 @@ OBVERSA_HOME = ready_home(Path(env.str("OBVERSA_HOME", default=".obversa")))
 OBVERSA_BASE_URL: str = env.str("OBVERSA_BASE_URL", default="http://127.0.0.1:8000").rstrip("/")
 OBVERSA_BASE_URL_GIVEN = "OBVERSA_BASE_URL" in env
 OBVERSA_WORKFLOWS: list[str] = env.list("OBVERSA_WORKFLOWS", default=[])
+# The dotted path of a mapping of engines by name, and the name of the one that steps use by default.
+OBVERSA_ENGINES: str = env.str("OBVERSA_ENGINES", default="")
+OBVERSA_ENGINE: str = env.str("OBVERSA_ENGINE", default="")
 OBVERSA_WORKFLOWS_DIR: str = env.str("OBVERSA_WORKFLOWS_DIR", default="")
 OBVERSA_LEASE_SECONDS: float = env.float("OBVERSA_LEASE_SECONDS", default=30.0)
 # How much one caller may have open at a time; 0 is no limit.
 OBVERSA_MAX_OPEN_QUESTIONS: int = env.int("OBVERSA_MAX_OPEN_QUESTIONS", default=10_000)
 OBVERSA_MAX_OPEN_RUNS: int = env.int("OBVERSA_MAX_OPEN_RUNS", default=10_000)
+# Whether messages may go to private addresses, and services beside those with fixed hosts.
+OBVERSA_NOTIFY_PRIVATE: bool = env.bool("OBVERSA_NOTIFY_PRIVATE", default=False)
+OBVERSA_NOTIFY_SCHEMES: list[str] = env.list("OBVERSA_NOTIFY_SCHEMES", default=[])
 _address = urlsplit(OBVERSA_BASE_URL)
 
 DEBUG: bool = env.bool("OBVERSA_DEBUG", default=False)
@@ -115,6 +122,11 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 if (CELERY_BROKER_URL or "").startswith("redis"):
     # Longer than the longest step: Redis hands a message out again when this time is over.
     CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600}
+# Deciding takes milliseconds and must not stand behind steps that take an hour. A worker that is
+# not told which queues are its own takes from all of them.
+CELERY_TASK_QUEUES = [Queue(name) for name in ("control", "steps", "notify")]
+CELERY_TASK_DEFAULT_QUEUE = "control"
+CELERY_TASK_ROUTES = {"runs.execute": {"queue": "steps"}, "gates.notify*": {"queue": "notify"}}
 CELERY_BEAT_SCHEDULE = {"sweep": {"task": "runs.sweep", "schedule": 5.0}}
 CELERY_BEAT_SCHEDULE_FILENAME = str(OBVERSA_HOME / "celerybeat-schedule")
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False

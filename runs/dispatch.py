@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
@@ -63,6 +63,14 @@ def send(attempts: Iterable[int]) -> None:
         except Exception:
             logger.exception("attempt not sent attempt=%s", attempt)
             return
+
+
+def tell(task: Any) -> None:
+    """Ask a worker for another app's task, which finds its work in the tables too."""
+    try:
+        task.apply_async((), retry=False)
+    except Exception:
+        logger.exception("task not sent task=%s", task.name)
 
 
 def wake(run_id: UUID, wait: timedelta) -> None:

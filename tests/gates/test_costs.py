@@ -48,7 +48,7 @@ def test_an_answer_takes_five_readings_and_its_turn() -> None:
         services.submit(gate.pk, principal=who, token=None, digest=gate.digest, response=YES)
 
     # The question and the rights; then the run, and both anew under its lock.
-    assert reads_and_writes(answer) == (5 + apart(), at_once(6))
+    assert reads_and_writes(answer) == (5 + apart(), at_once(7))
 
 
 def test_a_claim_takes_four_readings_and_its_turn() -> None:

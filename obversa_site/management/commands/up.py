@@ -11,6 +11,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
+from gates.notify import sender
 from obversa_site import stopping
 from obversa_site.serving import CannotListen, first_administrator, link_for, serve
 from runs.embedded import EmbeddedWorker
@@ -38,6 +39,7 @@ class Command(BaseCommand):
             worker = None if options["no_worker"] else EmbeddedWorker()
             if worker is not None:
                 worker.start()
+                sender.begin()
             try:
                 serve(options["host"], options["port"], partial(self._tell, options["host"]))
             except CannotListen as trouble:
@@ -45,6 +47,7 @@ class Command(BaseCommand):
             finally:
                 if worker is not None:
                     worker.stop()
+                    sender.end()
         self.stdout.write("Stopped.")
 
     def _tell(self, host: str, port: int) -> None:
