@@ -9,6 +9,7 @@ from typing import Any, Final
 from django.contrib.auth.models import User
 
 from runs import folding, portable
+from runs.kernel import chain
 from runs.kernel.events import Event
 from runs.models import Event as EventRow
 from runs.models import Run
@@ -21,6 +22,17 @@ def events_of(run: Run) -> Iterator[Event]:
     """The record up to the run's last event, a piece at a time."""
     rows = EventRow.objects.filter(run=run, seq__lte=run.last_seq).order_by("seq")
     return (folding.to_event(row) for row in rows.iterator())
+
+
+def hashes_of(run: Run) -> list[str]:
+    """The chain of the record as it was kept; made anew for events of before there were hashes."""
+    rows = EventRow.objects.filter(run=run, seq__lte=run.last_seq).order_by("seq")
+    found: list[str] = []
+    head = chain.START
+    for row in rows.iterator():
+        head = row.hash or chain.next_hash(head, folding.to_event(row))
+        found.append(head)
+    return found
 
 
 def record_lines(run: Run) -> Iterator[portable.Line]:
@@ -38,6 +50,7 @@ def export_run(run: Run) -> Iterator[str]:
 def header_of(run: Run) -> dict[str, Any]:
     """The first line: what an import needs that no event says."""
     definition = run.definition
+    hashes = hashes_of(run)
     return {
         "kind": portable.HEADER,
         "ts": int(run.changed_at.timestamp() * 1000),
@@ -45,6 +58,8 @@ def header_of(run: Run) -> dict[str, Any]:
         "format": portable.FORMAT,
         "events": run.last_seq,
         "digest": portable.digest_of(record_lines(run)),
+        "head": hashes[-1] if hashes else chain.START,
+        "hashes": hashes,
         "run": {
             "id": str(run.pk),
             "kind": run.kind,

@@ -21,6 +21,7 @@ from runs.models import Definition, Run
 from runs.portable import RecordRefused
 from runs.projection import moment
 from runs.rebuild import rebuild
+from runs.report.verifying import follow_export
 
 # What events that are none do to those who read them.
 _NO_RECORD: Final = (
@@ -101,6 +102,8 @@ def read(lines: Sequence[Mapping[str, Any]]) -> Imported:
         raise RecordRefused(f"It is no record of a run: {error!r}.") from error
     if digest != header.get("digest"):
         raise RecordRefused("Its events do not have the digest its header names.")
+    if "hashes" in header and not (found := follow_export(header, events)).ok:
+        raise RecordRefused(f"Its events do not fit its chain. {found.text}")
     shape = _shape(row, events)
     _check_row(row)
     return Imported(id=run_id, row=row, events=events, state=state, shape=shape, created_at=created)

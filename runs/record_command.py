@@ -1,4 +1,7 @@
-"""`obversa-record`: a run's record as a page, from a file or by the run's id (runs.md R283)."""
+"""`obversa-record`: a run's record as a page, from a file or by the run's id (runs.md R283).
+
+`--verify` follows its chain instead, and `--verify-receipt` checks the receipt of an answer.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,26 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from runs import portable
 from runs.drivers.jsonl import read_record
+from runs.kernel import chain
+from runs.kernel.chain import Verdict
 from runs.kernel.events import Event
+from runs.kernel.jsonable import JsonValueError, parse_json
 from runs.report.render import render_record
 from runs.report.summary import summarize_record
 from runs.report.text import one_line
+from runs.report.verifying import ReceiptRefused, follow_export, verify_receipt
 
-USAGE: Final = "usage: obversa-record PATH|RUN-ID [--json]"
+USAGE: Final = (
+    "usage: obversa-record PATH|RUN-ID [--json|--verify]  or  "
+    "obversa-record --verify-receipt RECEIPT [--record PATH|RUN-ID] [--key KEY]"
+)
+_VALUED: Final = frozenset({"--verify-receipt", "--record", "--key"})
 _RUN_ID: Final = re.compile(r"[a-z0-9][a-z0-9-]*\Z")
 Events = Iterable[Event | dict[str, Any]]
 
@@ -28,14 +40,19 @@ class NoRecord(LookupError):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the page, or the summary with `--json`; 1 for a name or a flag that is none."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    valued = _taken(given)
     flags = [one for one in given if one.startswith("-")]
     names = [one for one in given if not one.startswith("-")]
     if flags in (["--help"], ["-h"]):
         _print(f"{USAGE}\n")
         return 0
-    if len(names) != 1 or set(flags) - {"--json"}:
+    if "--verify-receipt" in valued and not given:
+        return _receipt(valued)
+    if valued or len(names) != 1 or set(flags) - {"--json", "--verify"} or len(flags) > 1:
         _complain(USAGE)
         return 1
+    if flags == ["--verify"]:
+        return _verified(names[0])
     try:
         events, unreadable = found(names[0])
     except (NoRecord, OSError) as error:
@@ -45,6 +62,93 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(unreadable_text(unreadable))
     _print(page(events, as_json="--json" in flags))
     return 0
+
+
+def _taken(given: list[str]) -> dict[str, str]:
+    """Take the flags that have a value, and their values, out of what was given."""
+    taken = {}
+    for flag in _VALUED:
+        if flag in given and (at := given.index(flag)) + 1 < len(given):
+            taken[flag] = given[at + 1]
+            del given[at : at + 2]
+    return taken
+
+
+def _verified(name: str) -> int:
+    """Follow the chain of a record; 1 when it does not fit, or has none."""
+    try:
+        found = verify(name)
+    except (NoRecord, OSError) as error:
+        _complain(f"obversa-record: {error}")
+        return 1
+    _print(f"{one_line(found.text)}\n")
+    return 0 if found.ok else 1
+
+
+def verify(name: str) -> Verdict:
+    """Follow the chain of an exported file, or of a run in the service's database."""
+    if Path(name).is_file():
+        return follow_export(*_exported(Path(name)))
+    if _RUN_ID.match(name) and _has_database():
+        run = _run_in_database(name)
+        from runs import verifying
+
+        return verifying.verify_run(run)
+    raise NoRecord(f"there is no file and no run of the service {name!r}.")
+
+
+def _exported(path: Path) -> tuple[Mapping[str, Any], list[Event | None]]:
+    """The header of an exported file and its events, None for a line that is none."""
+    lines = [line for line in path.read_bytes().split(b"\n") if line.strip()]
+    header = _object(lines[0]) if lines else None
+    if header is None or header.get("kind") != portable.HEADER:
+        raise NoRecord(f"{path} is no exported record; only those have hashes.")
+    return header, [_exported_event(line) for line in lines[1:]]
+
+
+def _exported_event(line: bytes) -> Event | None:
+    try:
+        return portable.from_line(_object(line) or {})
+    except portable.RecordRefused:
+        return None
+
+
+def _object(text: bytes) -> Mapping[str, Any] | None:
+    try:
+        value = parse_json(text)
+    except JsonValueError:
+        return None
+    return value if isinstance(value, Mapping) else None
+
+
+def _receipt(valued: Mapping[str, str]) -> int:
+    """Check a receipt, beside its record where one is named; 1 for whatever is wrong with it."""
+    try:
+        receipt = _object(Path(valued["--verify-receipt"]).read_bytes())
+        hashes = dict(_hashes(valued["--record"])) if "--record" in valued else None
+        told = verify_receipt(receipt, hashes=hashes, key=valued.get("--key", ""))
+    except (NoRecord, OSError) as error:
+        _complain(f"obversa-record: {error}")
+        return 1
+    except ReceiptRefused as refused:
+        _print(f"{one_line(str(refused))}\n")
+        return 1
+    _print("".join(f"{one_line(line)}\n" for line in told))
+    return 0
+
+
+def _hashes(name: str) -> Iterator[tuple[int, str]]:
+    """The chain of a record by number, made anew from its events."""
+    if Path(name).is_file():
+        events = [event for event in _exported(Path(name))[1] if event is not None]
+    elif _RUN_ID.match(name) and _has_database():
+        run = _run_in_database(name)
+        from runs import exports
+
+        events = list(exports.events_of(run))
+    else:
+        raise NoRecord(f"there is no file and no run of the service {name!r}.")
+    return enumerate(chain.hashes(events), 1)
 
 
 def page(events: Events, *, as_json: bool) -> str:
@@ -91,15 +195,22 @@ def _has_database() -> bool:
 
 
 def _in_database(name: str) -> Events:
+    run = _run_in_database(name)
+    from runs import exports
+
+    return list(exports.record_lines(run))
+
+
+def _run_in_database(name: str) -> Any:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "obversa_site.settings")
     import django
     from django.db import DatabaseError
 
     django.setup()
-    from runs import exports, queries
+    from runs import queries
 
     try:
-        return list(exports.record_lines(queries.run_named(name)))
+        return queries.run_named(name)
     except queries.RunNotNamed as error:
         raise NoRecord(str(error)) from error
     except DatabaseError as error:

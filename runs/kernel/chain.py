@@ -17,6 +17,7 @@ from runs.kernel.events import Event
 from runs.kernel.jsonable import MAX_SAFE_INTEGER, canonical_json, thaw
 
 START: Final = ""
+_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 _PARTS: Final = frozenset({"seq", "kind", "ts", "path", "actor", "surface", "key", "fields"})
 # Below this mark the order of code points is that of UTF-16 units (gates.md G3).
 _FIRST_SURROGATE: Final = "\ud800"
@@ -107,7 +108,7 @@ def _broken(seq: int, text: str, count: int, head: str) -> Verdict:
 def _canonical(value: Any) -> str:
     """The canonical text; by the fast way where that gives the same, which is nearly always."""
     if _is_plain(value):
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+        return _encode(value)
     return canonical_json(value)
 
 

@@ -63,7 +63,7 @@ def test_any_altered_field_of_any_event_is_named_at_that_event(
 ) -> None:
     at = data.draw(st.integers(0, len(events) - 1))
     name = data.draw(st.sampled_from(["kind", "ts", "path", "actor", "surface", "key", "fields"]))
-    other = data.draw(
+    other: Any = data.draw(
         {
             "ts": st.integers(0, 2**40),
             "path": st.lists(TEXTS, max_size=3).map(tuple),

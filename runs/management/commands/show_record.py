@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from runs import exports, queries, record_command
+from runs import exports, queries, record_command, verifying
 from runs.actors import actor_labels
 from runs.drivers.jsonl import read_record
 from runs.portable import HEADER, Line
@@ -27,9 +27,17 @@ class Command(BaseCommand):
         form = parser.add_mutually_exclusive_group()
         form.add_argument("--json", action="store_true", help="the summary as one JSON object")
         form.add_argument("--events", action="store_true", help="one line for each event")
+        form.add_argument(
+            "--verify",
+            action="store_true",
+            help="follow its chain and name the first event that was altered",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         name = options["record"]
+        if options["verify"]:
+            self._verify(name)
+            return
         events, unreadable = self._file(name) if Path(name).is_file() else (_run(name), 0)
         if unreadable:
             self.stderr.write(record_command.unreadable_text(unreadable))
@@ -38,6 +46,19 @@ class Command(BaseCommand):
                 self.stdout.write(line)
         else:
             self.stdout.write(record_command.page(events, as_json=options["json"]), ending="")
+
+    def _verify(self, name: str) -> None:
+        try:
+            found = (
+                record_command.verify(name)
+                if Path(name).is_file()
+                else verifying.verify_run(queries.run_named(name))
+            )
+        except (record_command.NoRecord, queries.RunNotNamed, OSError) as error:
+            raise CommandError(str(error)) from error
+        if not found.ok:
+            raise CommandError(found.text)
+        self.stdout.write(found.text)
 
     def _file(self, name: str) -> tuple[list[Line], int]:
         try:
