@@ -45,6 +45,13 @@ class Request(models.Model):
         EXPIRED = "expired"
         CANCELLED = "cancelled"
 
+    class How(models.TextChoices):
+        """What gave the question its end: a person, its time, or somebody who was not asked."""
+
+        ANSWERED = "answered"
+        TIMED_OUT = "timed_out"
+        OVERRIDDEN = "overridden"
+
     OPEN: ClassVar = (Status.PENDING, Status.CLAIMED)
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -78,11 +85,13 @@ class Request(models.Model):
     created_at = models.DateTimeField()
     answered_at = models.DateTimeField(null=True)
     answered_by = models.CharField(max_length=200, blank=True)
+    how = models.CharField(max_length=10, choices=How.choices, blank=True)
     changed_at = models.DateTimeField()
 
     class Meta:
         permissions: ClassVar = [
             ("view_sensitive", "Can read what questions declare sensitive"),
+            ("break_glass", "Can answer in an emergency what others were asked"),
         ]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["run", "request_id"], name="request_once_per_run"),
@@ -158,15 +167,45 @@ class Response(models.Model):
     at = models.DateTimeField()
     surface = models.CharField(max_length=20, blank=True)
     seq = models.PositiveBigIntegerField()
+    deputy_for = models.CharField(max_length=200, blank=True)
+    overrides = models.BooleanField(default=False)
 
     class Meta:
         ordering: ClassVar = ["seq"]
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["request", "actor"], name="response_once_per_actor")
+            models.UniqueConstraint(
+                fields=["request", "actor"],
+                condition=Q(overrides=False),
+                name="response_once_per_actor",
+            ),
+            models.UniqueConstraint(
+                fields=["request"], condition=Q(overrides=True), name="response_overrides_once"
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.actor} answered"
+
+
+class Deputy(models.Model):
+    """Who answers for a person that is away, and until when."""
+
+    person = models.OneToOneField(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="named_deputy"
+    )
+    deputy = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="deputy_for")
+    until = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "deputies"
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=~Q(person=models.F("deputy")), name="deputy_is_somebody_else"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.deputy} for {self.person}"
 
 
 class ApiKey(models.Model):

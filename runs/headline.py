@@ -33,6 +33,7 @@ _COPIED: Final = (
     "changed_at",
     "status",
     "waiting_on",
+    "overridden",
     "held_reason",
     "done_count",
     "wake_at",
@@ -66,6 +67,7 @@ def copy(run: Run, shape: Shape | None, state: RunState, events: Iterable[Event]
             case EventKind.RUN_END:
                 run.ended_at = at
     run.status, run.waiting_on = run_status(shape, state)
+    run.overridden = bool(state.overridden)
     run.held_reason = plain(state.held, 10_000)
     run.outcome = None if state.ended is None else state.ended.to_json()
     run.done_count = done_count(shape, state)

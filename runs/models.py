@@ -114,6 +114,9 @@ class Run(models.Model):
     done_count = models.PositiveIntegerField(default=0)
     total_count = models.PositiveIntegerField(default=0)
     waiting_on = JSONText(default=list)
+    overridden = models.BooleanField(
+        default=False, help_text="a question was answered by somebody who was not asked"
+    )
     held_reason = models.TextField(blank=True)
     wake_at = models.DateTimeField(null=True)
     cancel_requested_at = models.DateTimeField(null=True)
