@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from gates.models import ApiKey, Request
+from gates import deputies
+from gates.models import ApiKey, Grant, Request
 from gates.principals import Principal
 from runs import statements
 from runs.access import Forbidden, NotVisible
@@ -17,18 +20,46 @@ from runs.models import Run
 __all__ = [
     "Forbidden",
     "NotVisible",
+    "Place",
+    "SelfApproval",
+    "answerable_audiences",
+    "bars_requester",
     "find",
+    "grant_or_404",
     "may_answer",
     "may_operate",
     "may_see",
     "may_withdraw",
+    "need_revoke",
     "need_scope",
+    "person_of",
+    "place_of",
+    "refusal_to_answer",
+    "refusal_to_assign",
+    "refusal_to_override",
     "sees_all",
+    "visible_grants",
     "visible_requests",
     "why_not_answer",
 ]
 
+BREAK_GLASS: Final = "gates.break_glass"
+
 _ANY_SCOPE: Final = ("read", "claim", "answer", "operate", "start")
+
+
+class SelfApproval(Forbidden):
+    """The caller asked, and may not answer for that reason."""
+
+    code = "self-approval"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where somebody stands when they answer: their own place, or that of a person who is away."""
+
+    deputy_for: str = ""
+    teams: tuple[str, ...] = ()
 
 
 def sees_all(who: Principal) -> bool:
@@ -44,11 +75,17 @@ def visible_requests(who: Principal) -> QuerySet[Request]:
         return Request.objects.all()
     audiences = audiences_with(who.tokens)
     return Request.objects.filter(
-        Q(audience__in=audiences)
+        Q(audience__in=answerable_audiences(who))
         | Q(asked_by=who.actor)
         | Q(run__started_by=who.actor)
         | Q(run__audience__in=audiences)
     )
+
+
+def answerable_audiences(who: Principal) -> list[int]:
+    """The audiences this caller is in, by themselves or for somebody who is out of office."""
+    tokens = who.tokens.union(*(absent.tokens for absent in deputies.stood_in_for(who)))
+    return audiences_with(tokens)
 
 
 def runs_with_questions_for(audiences: list[int]) -> Q:
@@ -71,23 +108,102 @@ def may_see(who: Principal, row: Request) -> bool:
         return False
     if who.is_in(row.audience_id) or sees_all(who) or row.asked_by == who.actor:
         return True
-    return row.run.started_by == who.actor or who.is_in(row.run.audience_id)
+    if row.run.started_by == who.actor or who.is_in(row.run.audience_id):
+        return True
+    return _stands_in(who, row)
 
 
 def may_answer(who: Principal, row: Request) -> bool:
     """Claim, release and answer: the question's audience, and nobody for another reason."""
-    return not why_not_answer(who, row)
+    return refusal_to_answer(who, row) is None
+
+
+def refusal_to_answer(who: Principal, row: Request, *scopes: str) -> Forbidden | None:
+    """What keeps this caller from answering (interactions.md I44), if anything does."""
+    if not any(who.has_scope(scope) for scope in scopes or ("answer",)):
+        return Forbidden("The key has no scope for answering.")
+    if row.kind == Request.Kind.APPROVAL and who.user is None:
+        # What a program could do by itself nobody has allowed (interactions.md I132).
+        return Forbidden("A person decides about an action, and a key of nobody is no person.")
+    if _is_of_the_run(who, row):
+        return SelfApproval("A key that started the run, or asked in it, cannot answer it.")
+    if not (who.is_in(row.audience_id) or _stands_in(who, row)):
+        return Forbidden("This question is for somebody else to answer.")
+    if bars_requester(row.routing) and _asked(who, row):
+        return SelfApproval("Whoever asked a question like this one cannot answer it.")
+    if row.needed > 1 and who.user is None:
+        return Forbidden("This question needs distinct people, and a key of nobody is no person.")
+    return None
 
 
 def why_not_answer(who: Principal, row: Request, *scopes: str) -> str:
-    """What keeps this caller from answering, in words; empty when nothing does."""
-    if not any(who.has_scope(scope) for scope in scopes or ("answer",)):
-        return "The key has no scope for answering."
-    if not who.is_in(row.audience_id):
-        return "This question is for somebody else to answer."
-    if row.routing.get("excludeRequester") and _asked(who, row):
-        return "Whoever asked a question like this one cannot answer it."
-    return ""
+    """The same in words; empty when nothing does."""
+    refusal = refusal_to_answer(who, row, *scopes)
+    return "" if refusal is None else str(refusal)
+
+
+def place_of(who: Principal, row: Request) -> Place:
+    """In whose place somebody who may answer does, and for which teams of the audience."""
+    if who.is_in(row.audience_id):
+        return Place(teams=_teams(who, row))
+    for absent in deputies.stood_in_for(who):
+        if _may_lend(absent, row):
+            return Place(deputy_for=absent.actor, teams=_teams(absent, row))
+    return Place()
+
+
+def person_of(who: Principal) -> str:
+    """The person, whichever of their keys they use; a key of nobody is itself, under all names."""
+    if who.user is not None:
+        return f"user:{who.user.pk}"
+    return who.actor.partition("/")[0]
+
+
+def bars_requester(routing: Mapping[str, Any]) -> bool:
+    """Whether whoever asked is kept from answering (design D13)."""
+    said = routing.get("excludeRequester")
+    return said if isinstance(said, bool) else routing.get("risk") == "high"
+
+
+def refusal_to_override(who: Principal) -> Forbidden | None:
+    """Only people break the glass, signed in themselves: never a key, whoever's it is."""
+    if who.user is None or who.key_name:
+        return Forbidden("Only a person who is signed in breaks the glass.")
+    if not who.has_perm(BREAK_GLASS):
+        return Forbidden("Breaking the glass needs a permission that you do not have.")
+    return None
+
+
+def refusal_to_assign(who: Principal, row: Request) -> Forbidden | None:
+    """Operators give a question to somebody, and people who may answer it themselves."""
+    if may_operate(who):
+        return None
+    if who.user is None:
+        return Forbidden("Only an operator, or somebody of its audience, assigns a question.")
+    return refusal_to_answer(who, row, "claim", "answer")
+
+
+def _stands_in(who: Principal, row: Request) -> bool:
+    return any(_may_lend(absent, row) for absent in deputies.stood_in_for(who))
+
+
+def _may_lend(absent: Principal, row: Request) -> bool:
+    """Whether a deputy may answer in this person's place: what they may do, and no more."""
+    barred = bars_requester(row.routing) and _asked(absent, row)
+    return absent.is_in(row.audience_id) and not barred
+
+
+def _teams(who: Principal, row: Request) -> tuple[str, ...]:
+    named = row.audience.spec.get("groups", ())
+    mine = () if who.rights is None else who.rights.groups
+    return tuple(sorted(set(named).intersection(mine)))
+
+
+def _is_of_the_run(who: Principal, row: Request) -> bool:
+    """Whether this is a key of the program that the run belongs to (peers.md D4)."""
+    if not who.key_name or who.user is not None:
+        return False
+    return who.owns(row.run.started_by) or who.owns(row.asked_by)
 
 
 def may_operate(who: Principal) -> bool:
@@ -120,3 +236,27 @@ def _asked(who: Principal, row: Request) -> bool:
     keys = ApiKey.objects.filter(name__in=names, user__isnull=False)
     owners = set(keys.values_list("user_id", flat=True)) if names else set()
     return who.user is not None and who.user.pk in owners
+
+
+def visible_grants(who: Principal) -> QuerySet[Grant]:
+    """Standing grants: operators see all, others those for their runs and those they gave."""
+    if not who.has_scope("read"):
+        return Grant.objects.none()
+    if may_operate(who):
+        return Grant.objects.all()
+    names = {who.actor, person_of(who)}
+    return Grant.objects.filter(Q(principal__in=names) | Q(granted_by__in=names))
+
+
+def grant_or_404(who: Principal, pk: UUID) -> Grant:
+    """The grant, for somebody who may see it; NotVisible for everybody else."""
+    found = visible_grants(who).filter(pk=pk).first()
+    if found is None:
+        raise NotVisible(f"There is no grant {pk} here.")
+    return found
+
+
+def need_revoke(who: Principal, grant: Grant) -> None:
+    """Whoever sees a grant may end it; a key only one that answers or operates."""
+    if not (who.has_scope("answer") or who.has_scope("operate")):
+        raise Forbidden("This needs the scope answer or operate.")

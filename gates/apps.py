@@ -11,18 +11,23 @@ class GatesConfig(AppConfig):
 
     def ready(self) -> None:
         """Keep the gates' rows in step with every record, sweep and rebuild."""
+        from gates import grants
         from gates.access import runs_with_questions_for
         from gates.calendars import calendar_for
         from gates.notify import notices, sender
         from gates.projector import project, rebuild_requests
         from gates.services import expire_due
-        from runs import rebuild, record, sweep
+        from runs import actions, rebuild, record, sweep
         from runs.access import also_visible
 
         record.register_projector(project)
         record.register_projector(notices.project)
         record.register_calendars(calendar_for)
+        record.register_projector(grants.project)
         rebuild.also(rebuild_requests)
+        rebuild.also(grants.rebuild)
+        actions.register_grants(grants.find)
+        actions.register_owner(grants.owner)
         sweep.also(expire_due)
         sweep.also(sender.sweep)
         if runs_with_questions_for not in also_visible:

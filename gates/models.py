@@ -11,6 +11,7 @@ from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 
+from gates.grant_table import Grant
 from gates.notify.tables import Channel, Delivery, Notice, Preference
 from gates.saved import SavedFilter
 from runs.fields import JSONText
@@ -20,6 +21,7 @@ __all__ = [
     "ApiKey",
     "Channel",
     "Delivery",
+    "Grant",
     "Notice",
     "Preference",
     "Request",

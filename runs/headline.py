@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from runs.kernel import deadlines
+from runs.kernel.actions import ACTION, DOUBT
 from runs.kernel.decide import shape_at
 from runs.kernel.events import Event, EventKind, Path
 from runs.kernel.graph import GraphShape, LeafShape, LoopShape, Shape, leaf_count
@@ -26,7 +27,7 @@ _FINAL: Final = {
     "exhausted": Run.Status.EXHAUSTED,
 }
 # Questions that ask for what somebody knows, beside those that ask for a decision.
-_QUESTIONS: Final = frozenset({"reconcile", QUESTION, INTERACTION})
+_QUESTIONS: Final = frozenset({"reconcile", DOUBT, QUESTION, INTERACTION})
 # Everything of a run's row that a turn may change, but its outcome.
 _COPIED: Final = (
     "last_seq",
@@ -119,8 +120,14 @@ def _activity(shape: Shape, state: RunState) -> tuple[bool, set[str]]:
             held = state.callbacks.requests.get(slot.request_id)
             if held is not None and held.is_live:
                 purpose = slot.ask.get("purpose") if slot.ask is not None else None
-                kinds.add("question" if purpose in _QUESTIONS else "gate")
+                kinds.add(_kind(purpose))
     return busy, kinds
+
+
+def _kind(purpose: object) -> str:
+    if purpose == ACTION:
+        return "approval"
+    return "question" if purpose in _QUESTIONS else "gate"
 
 
 def _open_slots(shape: Shape, state: RunState) -> Iterator[Slot]:

@@ -243,6 +243,7 @@ def _ask(state: RunState, call: Call, around: Surroundings) -> Entered:
         **call.facts["routing"],
         "purpose": ACTION,
         "kind": "approval",
+        "risk": call.facts["risk"],
         "question": request.decision_text,
         "summary": call.facts["summary"],
         "key": call.key,
