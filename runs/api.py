@@ -97,6 +97,8 @@ def start_run(
         actor=who.actor,
         surface=who.surface,
         labels=payload.labels,
+        conversation=payload.conversation,
+        dry_run=payload.dry_run,
         idempotency_key=headers.key,
     )
     return reply(wire.run(run), 201)

@@ -12,6 +12,7 @@ from uuid import UUID
 from runs import folding, services
 from runs.errors import NothingToRerun, WorkflowUnknown
 from runs.kernel import node_events
+from runs.kernel.action_requests import is_about_action
 from runs.kernel.callbacks import CallbackState
 from runs.kernel.decide import decide
 from runs.kernel.events import Event, EventKind
@@ -62,6 +63,8 @@ def rerun(
         actor=actor,
         surface=surface,
         labels=old.labels,
+        conversation=old.conversation,
+        dry_run=state.dry_run,
         idempotency_key=f"rerun:{old.pk}:{once}" if once else "",
         rerun_of=old,
         facts=facts,
@@ -120,7 +123,10 @@ def _carry_answers(turn: Turn, old: Run, callbacks: CallbackState) -> None:
     answered = {
         request_id
         for request_id, held in callbacks.requests.items()
-        if held.status == "answered" and not held.request.gate_id.startswith("reconcile:")
+        if held.status == "answered"
+        and not held.request.gate_id.startswith("reconcile:")
+        # A yes is for one run's own call (interactions.md I77).
+        and not is_about_action(held.request.gate_id)
     }
     if not answered:
         return

@@ -67,6 +67,12 @@ class StartRun(Body):
     labels: dict[Name, Text] = Field(
         default_factory=dict, max_length=50, description="Names of your own, for finding it again."
     )
+    conversation: Text = Field(
+        default="", description="What the run belongs to; an action may be allowed for all of it."
+    )
+    dry_run: bool = Field(
+        default=False, description="Call no tool that changes anything; record what it would do."
+    )
 
 
 class CancelRun(Body):
@@ -120,6 +126,7 @@ class RunShape(Shape):
                     "params": {"version": "1.4.0"},
                     "labels": {"team": "platform"},
                     "stream": "",
+                    "conversation": "",
                     "startedBy": "user:7",
                     "rerunOf": None,
                     "progress": {"done": 3, "total": 6},
@@ -146,6 +153,7 @@ class RunShape(Shape):
     params: dict[str, Json]
     labels: dict[str, Json]
     stream: str
+    conversation: str
     started_by: str
     rerun_of: str | None
     progress: Progress

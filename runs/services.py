@@ -37,13 +37,17 @@ def start_run(
     surface: str = "",
     labels: Mapping[str, str] | None = None,
     idempotency_key: str = "",
+    conversation: str = "",
+    dry_run: bool = False,
     rerun_of: Run | None = None,
     facts: Mapping[str, Any] | None = None,
     begin: Callable[[Turn], None] | None = None,
 ) -> Run:
     """Start the workflow; the same key by the same actor gives the same run.
 
-    `facts` are more fields of `run:start`, and `begin` may record more before anything is decided.
+    `conversation` names what the run belongs to: an approval may be given for all of it. A dry run
+    calls no tool that changes anything. `facts` are more fields of `run:start`, and `begin` may
+    record more before anything is decided.
     """
     offer = Workflow.objects.filter(name=workflow, listed=True).first()
     if offer is None:
@@ -56,7 +60,7 @@ def start_run(
     if idempotency_key:
         earlier = Run.objects.filter(started_by=actor, idempotency_key=idempotency_key).first()
         if earlier is not None:
-            return _same_start(earlier, workflow, given)
+            return _same_start(earlier, workflow, given, conversation, dry_run=dry_run)
     quotas.need_room_for_a_run(actor)
     run = Run(
         workflow=offer.name,
@@ -65,6 +69,7 @@ def start_run(
         audience_id=offer.audience_id,
         params=given,
         labels=dict(labels or {}),
+        conversation=conversation,
         started_by=actor,
         idempotency_key=idempotency_key,
         rerun_of=rerun_of,
@@ -80,8 +85,7 @@ def start_run(
                 "params": given,
                 **(facts or {}),
             }
-            if run.labels:
-                told["labels"] = run.labels
+            told |= _where_said(labels=run.labels, conversation=conversation, dryRun=dry_run)
             turn.append(EventKind.RUN_START, (), told)
             if begin is not None:
                 begin(turn)
@@ -89,8 +93,12 @@ def start_run(
         earlier = Run.objects.filter(started_by=actor, idempotency_key=idempotency_key).first()
         if not idempotency_key or earlier is None:
             raise
-        return _same_start(earlier, workflow, given)
+        return _same_start(earlier, workflow, given, conversation, dry_run=dry_run)
     return run
+
+
+def _where_said(**facts: Any) -> dict[str, Any]:
+    return {name: value for name, value in facts.items() if value}
 
 
 def _checked_params(offer: Workflow, params: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -107,8 +115,13 @@ def _checked_params(offer: Workflow, params: Mapping[str, Any] | None) -> dict[s
     return given
 
 
-def _same_start(run: Run, workflow: str, params: dict[str, Any]) -> Run:
-    if run.workflow != workflow or not json_equal(run.params, params):
+def _same_start(
+    run: Run, workflow: str, params: dict[str, Any], conversation: str, *, dry_run: bool
+) -> Run:
+    same = (run.workflow, run.conversation) == (workflow, conversation)
+    # What a dry run is asked for must not turn out to be the real one, nor the other way.
+    dry = folding.state_at(run.pk, run.last_seq).dry_run
+    if not same or dry is not dry_run or not json_equal(run.params, params):
         raise IdempotencyConflict(f"This idempotency key started run {run.short} with other input.")
     return run
 

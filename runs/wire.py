@@ -44,6 +44,7 @@ def run(row: Run) -> Wire:
         "params": row.params,
         "labels": row.labels,
         "stream": row.stream,
+        "conversation": row.conversation,
         "startedBy": row.started_by,
         "rerunOf": None if row.rerun_of_id is None else str(row.rerun_of_id),
         "progress": {"done": row.done_count, "total": row.total_count},

@@ -56,6 +56,7 @@ def test_a_started_run_has_the_shape_that_programs_rely_on(ada: Api, ship: str) 
         "params": {"version": "1", "dry": False},
         "labels": {"team": "platform"},
         "stream": "",
+        "conversation": "",
         "startedBy": factories.ada().actor,
         "rerunOf": None,
         "progress": {"done": 0, "total": 1},
