@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from runs.drivers.memory import arun, run
     from runs.drivers.signal import Signal
     from runs.drivers.supervision.registry import list_runs, read_run, run_progress
+    from runs.engines.fallback import fallback_engine
+    from runs.engines.preflight import format_preflight, preflight, preflight_engine
     from runs.kernel.conditions import (
         all_of,
         always,
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     )
     from runs.kernel.confidence import confidence_from_text, last_decision_line
     from runs.kernel.errors import LoopError
+    from runs.kernel.failures import LANE_DEAD_FAILURES, classify_engine_failure
     from runs.kernel.judging import (
         body_passed,
         last_gate_brief,
@@ -41,13 +44,15 @@ if TYPE_CHECKING:
         revision_request,
     )
     from runs.kernel.questions import Question
-    from runs.kernel.turns import AgentRequest, AgentResult, EngineError
+    from runs.kernel.seats import SeatIdentity, TeamSeat, model_identity
+    from runs.kernel.turns import RECORDED_ENGINE_USAGE, AgentRequest, AgentResult, EngineError
     from runs.publishing import publish
     from runs.report.cost import cost_report, format_cost_report
     from runs.report.lines import format_event
     from runs.report.render import render_record
     from runs.report.summary import summarize_record
     from runs.shapes.agent_check import agent_check
+    from runs.shapes.agent_job import agent_job
     from runs.shapes.approval import approval
     from runs.shapes.confidence_condition import confidence_condition
     from runs.shapes.dag import Node, PipelineStage, dag, parallel, pipeline, sequence
@@ -64,6 +69,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXIT_PAUSED",
+    "LANE_DEAD_FAILURES",
+    "RECORDED_ENGINE_USAGE",
     "AgentRequest",
     "AgentResult",
     "EngineError",
@@ -74,8 +81,11 @@ __all__ = [
     "PipelineStage",
     "Question",
     "RunBusy",
+    "SeatIdentity",
     "Signal",
+    "TeamSeat",
     "agent_check",
+    "agent_job",
     "all_of",
     "always",
     "any_of",
@@ -83,6 +93,7 @@ __all__ = [
     "arun",
     "assert_graph",
     "body_passed",
+    "classify_engine_failure",
     "command_job",
     "command_succeeds",
     "confidence_condition",
@@ -94,9 +105,11 @@ __all__ = [
     "describe_conditions",
     "exit_code_for",
     "failed",
+    "fallback_engine",
     "fn_job",
     "format_cost_report",
     "format_event",
+    "format_preflight",
     "gate_job",
     "isolated",
     "job_meta",
@@ -106,12 +119,15 @@ __all__ = [
     "list_runs",
     "loop",
     "min_confidence",
+    "model_identity",
     "never",
     "not_",
     "parallel",
     "passed",
     "pipeline",
     "predicate",
+    "preflight",
+    "preflight_engine",
     "prove",
     "publish",
     "quorum",
@@ -139,6 +155,8 @@ _NAMES_IN = {
     "runs.drivers.memory": ("arun", "run"),
     "runs.drivers.signal": ("Signal",),
     "runs.drivers.supervision.registry": ("list_runs", "read_run", "run_progress"),
+    "runs.engines.fallback": ("fallback_engine",),
+    "runs.engines.preflight": ("format_preflight", "preflight", "preflight_engine"),
     "runs.kernel.conditions": (
         "all_of",
         "always",
@@ -153,6 +171,7 @@ _NAMES_IN = {
     ),
     "runs.kernel.confidence": ("confidence_from_text", "last_decision_line"),
     "runs.kernel.errors": ("LoopError",),
+    "runs.kernel.failures": ("LANE_DEAD_FAILURES", "classify_engine_failure"),
     "runs.kernel.judging": (
         "body_passed",
         "last_gate_brief",
@@ -169,13 +188,15 @@ _NAMES_IN = {
         "revision_request",
     ),
     "runs.kernel.questions": ("Question",),
-    "runs.kernel.turns": ("AgentRequest", "AgentResult", "EngineError"),
+    "runs.kernel.seats": ("SeatIdentity", "TeamSeat", "model_identity"),
+    "runs.kernel.turns": ("AgentRequest", "AgentResult", "EngineError", "RECORDED_ENGINE_USAGE"),
     "runs.publishing": ("publish",),
     "runs.report.cost": ("cost_report", "format_cost_report"),
     "runs.report.lines": ("format_event",),
     "runs.report.render": ("render_record",),
     "runs.report.summary": ("summarize_record",),
     "runs.shapes.agent_check": ("agent_check",),
+    "runs.shapes.agent_job": ("agent_job",),
     "runs.shapes.approval": ("approval",),
     "runs.shapes.confidence_condition": ("confidence_condition",),
     "runs.shapes.dag": ("Node", "PipelineStage", "dag", "parallel", "pipeline", "sequence"),
@@ -187,13 +208,7 @@ _NAMES_IN = {
     "runs.shapes.proving": ("prove",),
     "runs.shapes.ratchet": ("ratchet",),
     "runs.shapes.review_context": ("review_context",),
-    "runs.shapes.steps": (
-        "command_job",
-        "command_succeeds",
-        "define_job",
-        "fn_job",
-        "gate_job",
-    ),
+    "runs.shapes.steps": ("command_job", "command_succeeds", "define_job", "fn_job", "gate_job"),
     "runs.shapes.write_scope": ("write_scope",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names}

@@ -30,6 +30,8 @@ class Published:
     audience: Mapping[str, Any] = field(default_factory=dict)
     starters: Mapping[str, Any] | None = None
     module: str = ""
+    engine: Any = None
+    engines: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def identity(self) -> str:
@@ -52,11 +54,15 @@ def publish(
     audience: Mapping[str, Any] | None = None,
     starters: Mapping[str, Any] | None = None,
     name: str | None = None,
+    engine: Any = None,
+    engines: Mapping[str, Any] | None = None,
 ) -> Any:
     """Offer the job under its own name (or `name`); returns the job. The last of a name counts.
 
     `params` is a JSON Schema or a pydantic model. `audience` says who may see, start and answer;
-    without it every signed-in person may. `starters` narrows who may start it.
+    without it every signed-in person may. `starters` narrows who may start it. `engines` holds
+    engine instances by name, `engine` is the one (or its name) for steps that name none; both come
+    before those of the deployment.
     """
     made = to_job(job)
     shape = made.shape
@@ -77,6 +83,8 @@ def publish(
         audience=audience or {},
         starters=starters,
         module=_loading[-1] if _loading else "",
+        engine=engine,
+        engines=dict(engines or {}),
     )
     return job
 

@@ -13,6 +13,7 @@ from runs.kernel.events import EventKind, Path
 from runs.kernel.frozen import MAX_DEPTH, FrozenDict
 from runs.kernel.jsonable import JSONValue, JsonValueError, json_equal, snapshot
 from runs.kernel.outcomes import failing
+from runs.kernel.turns import RECORDED_ENGINE_USAGE
 
 MAX_BYTES: Final = 1024 * 1024
 MAX_LOG: Final = 20_000
@@ -79,7 +80,9 @@ def _size(value: FrozenDict) -> int:
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, JSONValue]:
-    now = _frozen("ctx.state", dict(after))
+    # Which model answered is a fact of the record, not of the step that looked last.
+    kept = {key: value for key, value in after.items() if key != RECORDED_ENGINE_USAGE}
+    now = _frozen("ctx.state", kept)
     changed = {
         key: value
         for key, value in now.items()

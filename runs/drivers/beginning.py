@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from runs.drivers import resume
 from runs.drivers.opening import Opening
+from runs.kernel import answered
 from runs.kernel.events import EventKind
 from runs.kernel.graph import shape_identity
 from runs.kernel.slots import RunState
+from runs.kernel.turns import RECORDED_ENGINE_USAGE
 
 if TYPE_CHECKING:
     from runs.drivers.session import MemorySession
@@ -40,6 +42,8 @@ def begin(session: MemorySession) -> RunState:
     session.read_client()
     for stage in resume.STAGES:
         session.record(stage(_opening(session)))
+    if session.state.answers:
+        session.shared[RECORDED_ENGINE_USAGE] = answered.told(session.state.answers)
     return RunState()
 
 

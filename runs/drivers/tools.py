@@ -12,7 +12,7 @@ from runs.drivers.notes import Notes
 from runs.drivers.ports import StepPort
 from runs.drivers.signal import Signal
 from runs.engines import baseline as baselines
-from runs.engines import changes
+from runs.engines import changes, contents
 from runs.engines import command as commands
 from runs.engines.git import GitFailed
 from runs.kernel.commandline import COMMAND_TIMEOUT_MS
@@ -120,6 +120,23 @@ class Tools:
             return None
         with found.open("rb") as opened:
             return opened.read(READ_BYTES).decode("utf-8", "replace")
+
+    def work_digest(self, files: Sequence[str] = ()) -> str | None:
+        """What these files hold, or all of the workspace, as one digest (runs.md R51).
+
+        None where the workspace holds too many files to tell.
+        """
+        if not files:
+            return contents.digest_of_tree(self.workspace.dir)
+        return contents.combined(contents.digests_of(self.workspace.dir, files))
+
+    def file_digests(self, files: Sequence[str]) -> dict[str, str]:
+        """What each of these files holds: a digest, `missing`, or `outside` of the workspace."""
+        return contents.digests_of(self.workspace.dir, files)
+
+    def unwritten(self, files: Sequence[str]) -> list[str]:
+        """Those of the files that are not there, or empty."""
+        return [name for name in files if not contents.is_written(self.workspace.dir, name)]
 
     def git_diff(self, revision: str) -> str | None:
         """How the workspace differs from a revision, untracked files by name; None outside git."""

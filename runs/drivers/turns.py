@@ -5,76 +5,170 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
+import time
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 from runs.drivers.context import Context
 from runs.kernel.jsonable import JSONValue
 from runs.kernel.turns import (
+    RECORDED_ENGINE_USAGE,
     UNKNOWN_USAGE,
     AgentRequest,
     AgentResult,
     EngineError,
+    OnEvent,
     engine_failure,
     final_text,
 )
 
+_LOOK_SECONDS: Final = 0.02
+
 
 class _Ear:
-    """Hears one attempt; its usage is recorded once, whatever the engine says (engines.md E6)."""
+    """Hears one attempt; its usage is recorded once, whatever the engine says (engines.md E6).
 
-    def __init__(self, ctx: Context, request: AgentRequest) -> None:
+    An engine that tries several others tells the usage of each that failed, marked so (E52).
+    """
+
+    def __init__(self, ctx: Context, request: AgentRequest, record_as: Mapping[str, str]) -> None:
         self.ctx = ctx
         self.model = request.model or ""
+        self.record_as = record_as
         self.usage: dict[str, Any] | None = None
+        self._closed = False
         self._lock = threading.Lock()
 
     def hear(self, event: Mapping[str, Any]) -> None:
         """Take an event of the engine; text and thinking are not kept."""
         fields = {key: value for key, value in event.items() if key != "kind"}
-        if event["kind"] == "tool":
-            self.ctx.emit("engine:tool", **fields)
-        elif event["kind"] == "usage":
-            with self._lock:
+        with self._lock:
+            if self._closed:
+                return
+            if event["kind"] == "tool":
+                self.ctx.emit("engine:tool", **fields)
+            elif event["kind"] == "usage":
+                if self.usage is not None and self.usage.get("failed") is True:
+                    self._emit(self.usage)
                 self.usage = fields
 
     def record(self, result: AgentResult | None) -> None:
         """Record the usage; what is not known is not invented (runs.md R212)."""
+        with self._lock:
+            self._closed = True
         usage: Mapping[str, JSONValue] = UNKNOWN_USAGE if result is None else result.usage
         model = self.model
         if result is not None and result.effective is not None:
             model = result.effective.model or model
-        fields = {"model": model, "usage": dict(usage), **(self.usage or {})}
+        heard = dict(self.usage or {})
         if result is None:
-            fields["failed"] = True
-        self.ctx.emit("engine:usage", **fields)
+            heard["failed"] = True
+        elif heard.pop("failed", False) is True:
+            # Told of an attempt before this one, whose own usage is in its result.
+            self._emit({**heard, "failed": True})
+            heard = {}
+        fields = {"model": model, "usage": dict(usage), **heard}
+        self._emit(fields)
+        if result is not None:
+            self._answered(str(fields["model"]))
+
+    def _emit(self, fields: Mapping[str, Any]) -> None:
+        self.ctx.emit("engine:usage", **{"model": self.model, **fields, **self.record_as})
+
+    def _answered(self, model: str) -> None:
+        answer = {"model": model, "path": list(self.ctx.path), **self.record_as}
+        self.ctx.state.setdefault(RECORDED_ENGINE_USAGE, []).append(answer)
 
 
-def take_turn(ctx: Context, engine: Any, request: AgentRequest) -> AgentResult:
-    """One fresh attempt of the engine; raises LoopError for every way it can fail (R99)."""
+class _CallCancel:
+    """The cancel of one call: the run's, or that the call's time is over."""
+
+    def __init__(self, run: Any) -> None:
+        self._run = run
+        self.is_over = False
+
+    def is_set(self) -> bool:
+        return self.is_over or bool(self._run.is_set())
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Sleep that a cancel ends early; True when cancelled."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while not self.is_set() and (end is None or time.monotonic() < end):
+            time.sleep(_LOOK_SECONDS)
+        return self.is_set()
+
+
+def take_turn(
+    ctx: Context, engine: Any, request: AgentRequest, *, record_as: Mapping[str, str] | None = None
+) -> AgentResult:
+    """One fresh attempt of the engine; raises LoopError for every way it can fail (R99).
+
+    `record_as` says in which `role`, and for which `stage`, it answers (R50).
+    """
     resolved = ctx.resolve_engine(engine)
     with ctx.port.engine_call(request.max_tokens):
-        return _turn(ctx, resolved, request)
+        return _turn(ctx, resolved, request, dict(record_as or {}))
 
 
-def _turn(ctx: Context, resolved: Any, request: AgentRequest) -> AgentResult:
-    ear = _Ear(ctx, request)
+def _turn(
+    ctx: Context, resolved: Any, request: AgentRequest, record_as: Mapping[str, str]
+) -> AgentResult:
+    ear = _Ear(ctx, request, record_as)
     ctx.notes.inject(request.env)
     result: AgentResult | None = None
     try:
         if ctx.signal.is_set():
             raise EngineError("aborted", "the run was cancelled.")
-        given = resolved.run(request, ear.hear, ctx.signal)
-        made = asyncio.run(_awaited(given)) if inspect.isawaitable(given) else given
-        if not isinstance(made, AgentResult):
-            raise EngineError("unknown", f"the engine returned a {type(made).__name__}.")
-        final_text(made)
-        result = made
+        if request.timeout_ms is None:
+            result = _ask(resolved, request, ear.hear, ctx.signal)
+        else:
+            result = _ask_in_time(ctx, resolved, request, ear.hear)
     except (Exception, asyncio.CancelledError) as raised:
         raise engine_failure(raised, cancelled=ctx.signal.is_set()) from raised
     finally:
         ear.record(result)
     return result
+
+
+def _ask(resolved: Any, request: AgentRequest, hear: OnEvent, cancel: Any) -> AgentResult:
+    given = resolved.run(request, hear, cancel)
+    made = asyncio.run(_awaited(given)) if inspect.isawaitable(given) else given
+    if not isinstance(made, AgentResult):
+        raise EngineError("unknown", f"the engine returned a {type(made).__name__}.")
+    final_text(made)
+    return made
+
+
+def _ask_in_time(ctx: Context, resolved: Any, request: AgentRequest, hear: OnEvent) -> AgentResult:
+    """Wait for the answer until its time and the grace after it are over (runs.md R44, R45).
+
+    An engine that does not heed its cancel is left behind on its thread: the step goes on.
+    """
+    assert request.timeout_ms is not None
+    cancel, done = _CallCancel(ctx.signal), threading.Event()
+    came: list[AgentResult | BaseException] = []
+
+    def ask() -> None:
+        try:
+            came.append(_ask(resolved, request, hear, cancel))
+        except BaseException as raised:  # noqa: BLE001 - it is raised on the step's own thread
+            came.append(raised)
+        finally:
+            ctx.port.leave_thread()
+            done.set()
+
+    began = time.monotonic()
+    most = (request.timeout_ms + (request.timeout_grace_ms or 0)) / 1000
+    threading.Thread(target=ask, name="engine", daemon=True).start()
+    if not done.wait(most):
+        cancel.is_over = True
+        raise EngineError("timeout", f"no answer within {round(most * 1000)} ms.")
+    (found,) = came
+    if isinstance(found, BaseException):
+        raise found
+    late = time.monotonic() - began > request.timeout_ms / 1000
+    return replace(found, late=True) if late else found
 
 
 async def _awaited(value: Any) -> Any:

@@ -59,6 +59,7 @@ class LoopError(Exception):
         retryable: bool | None = None,
         retry_after_ms: int | None = None,
         reset_at: int | None = None,
+        engine_failure: str | None = None,
     ) -> None:
         if phase is not None and phase not in PHASES:
             raise ValueError(f"phase {phase!r} is none of {', '.join(PHASES)}.")
@@ -70,6 +71,7 @@ class LoopError(Exception):
         self.iteration = iteration
         self.retry_after_ms = retry_after_ms
         self.reset_at = reset_at
+        self.engine_failure = engine_failure
         self.retryable = self._default_retryable() if retryable is None else retryable
         if cause is not None:
             self.__cause__ = cause
@@ -100,6 +102,8 @@ class LoopError(Exception):
             wire["retryAfterMs"] = self.retry_after_ms
         if self.reset_at is not None:
             wire["resetAt"] = self.reset_at
+        if self.engine_failure is not None:
+            wire["engineFailure"] = self.engine_failure
         return wire
 
 
@@ -140,6 +144,7 @@ def _from_json(wire: dict[str, Any]) -> LoopError:
         retryable=wire["retryable"],
         retry_after_ms=wire.get("retryAfterMs"),
         reset_at=wire.get("resetAt"),
+        engine_failure=wire.get("engineFailure"),
     )
 
 
@@ -163,4 +168,5 @@ def as_loop_error(
         retryable=False if error.kind in _LASTING else None,
         retry_after_ms=error.retry_after_ms,
         reset_at=error.reset_at,
+        engine_failure=error.kind,
     )

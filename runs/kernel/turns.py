@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
 from runs.kernel.errors import EngineError, LoopError, as_loop_error
+from runs.kernel.failures import classify_engine_failure
 from runs.kernel.jsonable import JSONValue
 
 __all__ = [
+    "RECORDED_ENGINE_USAGE",
     "AgentRequest",
     "AgentResult",
     "Engine",
@@ -28,6 +30,8 @@ __all__ = [
 
 WorkspaceMode = Literal["none", "read", "write"]
 OnEvent = Callable[[Mapping[str, Any]], None]
+# The key of ctx.state under which a run says which model answered each call (runs.md R50).
+RECORDED_ENGINE_USAGE: Final = "obversa:recorded-engine-usage"
 UNKNOWN_USAGE: Final[Mapping[str, JSONValue]] = {"kind": "unknown"}
 
 
@@ -60,6 +64,7 @@ class Selection:
     provider: str | None = None
     model_family: str | None = None
     model: str | None = None
+    effort: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +83,11 @@ class AgentResult:
 
     parts: tuple[Part, ...]
     usage: Mapping[str, JSONValue] = field(default_factory=lambda: dict(UNKNOWN_USAGE))
+    requested: Selection | None = None
     effective: Selection | None = None
     stop_reason: str | None = None
+    late: bool = False
+    """It came after its time, and within the grace that followed (engines.md E14)."""
 
     @classmethod
     def saying(cls, text: str, **more: Any) -> AgentResult:
@@ -112,6 +120,13 @@ def final_text(result: AgentResult) -> str:
 def engine_failure(raised: BaseException, *, cancelled: bool) -> LoopError:
     """What an engine raised as a typed error: its own code, else ENGINE (runs.md R29, R99)."""
     fallback = "ABORTED" if cancelled else "ENGINE"
-    if cancelled and isinstance(raised, EngineError):
-        raised = EngineError("aborted", str(raised))
+    if isinstance(raised, LoopError):
+        return raised
+    kind = "aborted" if cancelled else classify_engine_failure(raised)
+    if not isinstance(raised, EngineError) or raised.kind != kind:
+        if kind == "unknown":
+            return as_loop_error(raised, fallback=fallback, phase="engine")
+        told = EngineError(kind, str(raised) or type(raised).__name__)
+        told.__cause__ = raised
+        raised = told
     return as_loop_error(raised, fallback=fallback, phase="engine")

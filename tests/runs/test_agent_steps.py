@@ -1,0 +1,177 @@
+"""Agent steps in the service: whose engines they use, what they spend, what a limit does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+
+from runs import (
+    RECORDED_ENGINE_USAGE,
+    EngineError,
+    agent_job,
+    dag,
+    fn_job,
+    kickback,
+    parallel,
+    publish,
+    registry,
+    services,
+    with_env,
+)
+from runs.models import Run
+from runs.testing import MockEngine
+from tests import flows
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HOUSE = {"house": MockEngine(lambda request: f"house {request.model}"), "second": MockEngine(str)}
+NOT_ENGINES = ["house"]
+
+
+def ask(prompt: Any = "Do it.", **more: Any) -> Any:
+    return agent_job(prompt, **{"label": "ask", **more})
+
+
+def start(job: Any, **options: Any) -> Run:
+    registry.load()
+    publish(job, title="Agents", name="agents", **options)
+    made = registry.published("agents")
+    assert made is not None
+    registry.enlist(made)
+    return services.start_run("agents", {}, actor=flows.STARTER)
+
+
+def ran(job: Any, **options: Any) -> Run:
+    run = start(job, **options)
+    flows.work(run)
+    return flows.fresh(run)
+
+
+def test_a_workflow_brings_its_own_engines() -> None:
+    engine = MockEngine(lambda: "ready")
+    run = ran(ask(engine="offline"), engines={"offline": engine})
+
+    assert run.status == "passed"
+    assert run.outcome is not None
+    assert run.outcome["data"] == "ready"
+    (usage,) = flows.events(run, "engine:usage")
+    assert usage.fields["usage"] == {"kind": "reported", "inputTokens": 10, "outputTokens": 5}
+
+
+def test_the_engines_of_the_deployment_serve_who_brings_none(settings: LazySettings) -> None:
+    settings.OBVERSA_ENGINES = "tests.runs.test_agent_steps.HOUSE"
+    settings.OBVERSA_ENGINE = "house"
+    own = MockEngine(lambda: "own")
+
+    by_default = ran(ask(model="m"))
+    by_name = ran(ask(engine="house", model="n"), engine=own)
+    overridden = ran(ask(), engine="house", engines={"house": own})
+
+    found = [run.outcome["data"] for run in (by_default, by_name, overridden) if run.outcome]
+    assert found == ["house m", "house n", "own"]
+
+
+@pytest.mark.parametrize("path", ["tests.runs.test_agent_steps.NOT_ENGINES", "nowhere.at.all"])
+def test_a_setting_that_names_no_engines_fails_the_step(settings: LazySettings, path: str) -> None:
+    settings.OBVERSA_ENGINES = path
+
+    run = ran(ask())
+
+    assert run.status == "failed"
+
+
+def test_an_engine_nobody_has_fails_the_step_with_its_name() -> None:
+    run = ran(ask(engine="elsewhere"))
+
+    assert run.status == "failed"
+    assert run.outcome is not None
+    assert run.outcome["error"]["code"] == "CONFIG"
+    assert "elsewhere" in run.outcome["error"]["message"]
+
+
+def test_the_answers_of_steps_side_by_side_are_all_there_afterwards() -> None:
+    seen: list[Any] = []
+
+    def look(ctx: Any) -> None:
+        seen.extend(ctx.state[RECORDED_ENGINE_USAGE])
+        ctx.state["looked"] = True
+
+    agents = parallel("p", {name: ask(model=name) for name in ("a", "b", "c")})
+    job = dag("g", {"agents": agents, "look": {"job": fn_job("look", look), "needs": "agents"}})
+    run = ran(job, engine=MockEngine(lambda: "x"))
+
+    assert run.status == "passed"
+    assert sorted(one["model"] for one in seen) == ["a", "b", "c"]
+    ends = [event.fields.get("state") for event in flows.events(run, "job:end")]
+    assert [end for end in ends if end] == [{"set": {"looked": True}, "removed": []}]
+
+
+def test_d17_a_limit_is_waited_out_without_a_worker() -> None:
+    calls: list[int] = []
+
+    def reply() -> str:
+        calls.append(1)
+        if len(calls) == 1:
+            raise EngineError("rate-limit", "slow down", retry_after_ms=5)
+        return "there"
+
+    run = start(ask(), engine=MockEngine(reply))
+    flows.work(run)
+    assert flows.sleeps(run)
+    flows.wake(run)
+    flows.work(run)
+
+    assert flows.fresh(run).status == "passed"
+    assert flows.kinds(run).count("limit:wait") == 1
+
+
+def test_d17_a_limit_without_an_end_pauses_the_run_until_somebody_resumes_it() -> None:
+    spent = [True]
+
+    def reply() -> str:
+        if spent:
+            raise EngineError("quota", "come back next month")
+        return "there"
+
+    run = ran(dag("g", {"a": ask()}), engine=MockEngine(reply))
+    assert run.status == "paused"
+
+    spent.clear()
+    services.resume_run(run.pk, actor=flows.STARTER)
+    flows.work(run)
+
+    assert flows.fresh(run).status == "passed"
+
+
+def test_r51_holds_in_the_service(settings: LazySettings) -> None:
+    builds: list[int] = []
+
+    def write(request: Any) -> str:
+        builds.append(1)
+        (Path(request.cwd) / "draft.md").write_text("the same")
+        (Path(request.cwd) / "notes.md").write_text(str(len(builds)))
+        return "written"
+
+    nodes = {
+        "write": {"job": ask(workspace_mode="write"), "file": "draft.md"},
+        "review": {
+            "job": fn_job("review", lambda _ctx: kickback("write", "again")),
+            "needs": "write",
+            "accepts_kickback_to": ["write"],
+        },
+    }
+    run = ran(dag("g", nodes, max_kickbacks=3), engine=MockEngine(write))
+
+    assert (run.status, len(builds)) == ("failed", 2)
+    assert flows.kinds(run).count("job:rework") == 1
+
+
+def test_no_secret_of_the_environment_is_in_the_record() -> None:
+    engine = MockEngine(lambda request: f"it is {request.env['API_TOKEN']}")
+    run = ran(with_env(ask(), {"API_TOKEN": "zebra-crossing-77"}), engine=engine)
+
+    assert run.status == "passed"
+    assert "zebra" not in repr([event.to_wire() for event in flows.events(run)])
