@@ -2,12 +2,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from gates import people_views, views
+from gates import people_views, receipt_views, views
 
 app_name = "gates"
 urlpatterns = [
     path("", views.inbox, name="inbox"),
     path("gates/<uuid:pk>/", views.gate, name="gate"),
+    path("gates/<uuid:pk>/receipt/", receipt_views.receipt, name="receipt"),
     path("gates/<uuid:pk>/claim/", views.claim, name="claim"),
     path("gates/<uuid:pk>/release/", views.release, name="release"),
     path("gates/<uuid:pk>/answer/", views.answer, name="answer"),

@@ -18,6 +18,7 @@ from ninja.parser import Parser
 from ninja.types import DictStrAny
 
 from gates.api import router as gates_router
+from gates.receipt_views import router as receipts_router
 from obversa_site import api_docs, openapi
 from obversa_site.auth import AUTH
 from runs.api import router as runs_router
@@ -41,11 +42,13 @@ STATUS: Final[Mapping[str, int]] = {
     "claimed": 409,
     "ended": 409,
     "idempotency-conflict": 409,
+    "not-answered": 409,
     "not-claimed": 409,
     "not-owner": 409,
     "not-paused": 409,
     "not-retrying": 409,
     "not-over": 409,
+    "record-altered": 409,
     "stale": 409,
     "superseded": 409,
     "workflow-broken": 409,
@@ -143,6 +146,7 @@ api = Api(
     openapi_url=None,
 )
 api.add_router("", gates_router)
+api.add_router("", receipts_router)
 api.add_router("", runs_router)
 
 
