@@ -48,7 +48,7 @@ class Prepared:
     """One call, read and normalised; nobody has been asked yet."""
 
     def __init__(self, ctx: Context, given: str | Tool, input: Any, call_id: str) -> None:
-        ctx.notes.questions.need_step_thread("calls tools")
+        ctx.notes.questions.need_step_thread("call tools")
         self.tool = _resolved(given)
         if not isinstance(call_id, str) or len(call_id) > MAX_CALL_ID:
             raise ToolRefused("invalid_input", f"call_id has at most {MAX_CALL_ID} characters.")

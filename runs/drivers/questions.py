@@ -39,16 +39,16 @@ class Asked:
     def need_step_thread(self, what: str) -> None:
         """Raise VALIDATION anywhere but on the thread of a step's body."""
         if self._thread is None:
-            raise _refused(f"only a step {what}; a condition or a hook cannot.")
+            raise _refused(f"only a step can {what}; a condition or a hook cannot.")
         if self._thread != threading.get_ident():
             # The order of calls is what finds their answers again.
-            raise _refused(f"a step {what} on its own thread.")
+            raise _refused(f"a step can {what} on its own thread only.")
         if self.waiting is not None:
             raise AnswerAwaited
 
     def next_call(self, count: int) -> int:
         """The number of the call that puts so many questions, from 1."""
-        self.need_step_thread("asks questions")
+        self.need_step_thread("ask questions")
         self._count += count
         if self._count > parts.MAX_PER_STEP:
             raise _refused(f"a step asks at most {parts.MAX_PER_STEP} questions.")
