@@ -126,7 +126,7 @@ def refusal_to_answer(who: Principal, row: Request, *scopes: str) -> Forbidden |
         # What a program could do by itself nobody has allowed (interactions.md I132).
         return Forbidden("A person decides about an action, and a key of nobody is no person.")
     if _is_of_the_run(who, row):
-        return SelfApproval("A key that started the run, or asked in it, cannot answer it.")
+        return SelfApproval("The key that started a run cannot answer its questions.")
     if not (who.is_in(row.audience_id) or _stands_in(who, row)):
         return Forbidden("This question is for somebody else to answer.")
     if bars_requester(row.routing) and _asked(who, row):
@@ -200,10 +200,9 @@ def _teams(who: Principal, row: Request) -> tuple[str, ...]:
 
 
 def _is_of_the_run(who: Principal, row: Request) -> bool:
-    """Whether this is a key of the program that the run belongs to (peers.md D4)."""
-    if not who.key_name or who.user is not None:
-        return False
-    return who.owns(row.run.started_by) or who.owns(row.asked_by)
+    """Whether this is the key of a program that answers its own run's gate (peers.md D4)."""
+    is_program = bool(who.key_name) and who.user is None
+    return is_program and row.run.kind == Run.Kind.WORKFLOW and who.owns(row.run.started_by)
 
 
 def may_operate(who: Principal) -> bool:

@@ -93,6 +93,39 @@ class AlreadyAnswered(GateError):
             response=response,
         )
 
+    @classmethod
+    def partly(cls, response: Any, at: datetime | None, actor: str, left: int) -> Self:
+        more = "one more person" if left == 1 else f"{left} more people"
+        return cls(
+            f"You have answered this question, or somebody did in your place. It waits for {more}.",
+            actor=actor,
+            at=_wire(at),
+            response=response,
+        )
+
+
+class TeamHasAnswered(GateError):
+    """Somebody of this person's team has answered, and another team has to."""
+
+    code = "team-answered"
+
+
+class NotAssignable(GateError):
+    """The person cannot be given this question."""
+
+    code = "not-assignable"
+    field = "to"
+
+
+class DeputyRefused(GateError):
+    """That person cannot answer for another, or not for so long."""
+
+    code = "deputy"
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
 
 class Expired(GateError):
     """The question's time is over."""

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models.functions import Now
 
 from gates import columns
-from gates.access import NotVisible
+from gates.access import NotVisible, person_of, place_of
 from gates.errors import (
     AlreadyAnswered,
     AlreadyClaimed,
@@ -20,16 +20,19 @@ from gates.errors import (
     NotClaimed,
     NotOwner,
     Superseded,
+    TeamHasAnswered,
 )
 from gates.models import Request, Response
+from gates.principals import Principal
 from gates.projection import is_closed
 from runs import statements
 from runs.claims import claim_mark, claim_token, is_token
-from runs.kernel import callbacks
+from runs.kernel import callbacks, quorums
 from runs.kernel.callback_events import released
 from runs.kernel.callbacks import CallbackStatus, Held, WireEvent
 from runs.kernel.events import EventKind
 from runs.kernel.jsonable import thaw
+from runs.kernel.tallies import Tally
 from runs.record import Turn
 from runs.stored import append_all
 
@@ -80,8 +83,31 @@ class Question:
             )
         return None
 
+    @property
+    def tally(self) -> Tally:
+        """How many people have to answer, and who has."""
+        return quorums.tally_of(self.turn.state, self.request_id)
+
+    def no_seat_left(self, who: Principal) -> GateError | None:
+        """What keeps somebody from being one of several: they have answered, or their team has."""
+        tally = self.tally
+        if tally.needed == 1:
+            return None
+        place = place_of(who, self.row)
+        mine = tally.of(person_of(who)) or tally.of(place.deputy_for)
+        if mine is not None:
+            given = Response.objects.filter(request=self.row, actor=mine.actor).last()
+            at = None if given is None else given.at
+            left = tally.needed - tally.count
+            return AlreadyAnswered.partly(thaw(mine.response), at, mine.actor, left)
+        if not tally.advances(place.teams):
+            return TeamHasAnswered(
+                "Your team has answered this question; it waits for somebody of another team."
+            )
+        return None
+
     def _answered(self) -> AlreadyAnswered:
-        answer = Response.objects.filter(request=self.row).first()
+        answer = Response.objects.filter(request=self.row).last()
         return AlreadyAnswered.of(self.row, None if answer is None else answer.response)
 
     def held_by_somebody(self) -> AlreadyClaimed | None:

@@ -11,10 +11,11 @@ from gates.models import Request, Response
 from runs.audiences import AudienceRefused, audience_for
 from runs.kernel import callbacks
 from runs.kernel.callbacks import CallbackState, CallbackStatus
-from runs.kernel.clocks import REJECT, expired_text
+from runs.kernel.clocks import REJECT, expired_text, iso
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind
 from runs.kernel.jsonable import thaw
 from runs.kernel.state import RunState
+from runs.kernel.tallies import rule_of
 from runs.models import Run
 
 # An audience that cannot be read must not become everyone: those who repair things get it.
@@ -22,7 +23,11 @@ _REPAIRERS: Final = {"permissions": ["gates.change_request"]}
 RUN_KINDS: Final = frozenset({EventKind.RUN_CANCEL, EventKind.RUN_END, EventKind.RUN_START})
 # What time does to a question that is seen in its row.
 TIME_KINDS: Final = frozenset({EventKind.EXPIRED, EventKind.ESCALATED, EventKind.OVERDUE})
-ROW_KINDS: Final = frozenset({*CALLBACK_KINDS, EventKind.ROUTED, EventKind.WITHDRAWN, *TIME_KINDS})
+# One of several answers, and that somebody is going to answer who was not asked.
+ANSWER_KINDS: Final = frozenset({EventKind.RESPONDED, EventKind.OVERRIDDEN})
+ROW_KINDS: Final = frozenset(
+    {*CALLBACK_KINDS, EventKind.ROUTED, EventKind.WITHDRAWN, *TIME_KINDS, *ANSWER_KINDS}
+)
 _ESCALATED: Final = ("audience", "onExpiry", "expiresAt", "escalatedAt", "escalations")
 
 
@@ -49,6 +54,9 @@ class Projection:
         self.closed = closed
         self.rows = {row.request_id: row for row in rows}
         self.responses: list[Response] = []
+        # Asked anew, a question has no answers: those of before are in its record alone.
+        self.emptied: set[str] = set()
+        self._settled: set[str] = set()
         self._held = before
         self._later: list[dict[str, Any]] = []
 
@@ -57,6 +65,8 @@ class Projection:
         at = columns.moment(event.ts)
         if event.kind in RUN_KINDS:
             self._run(event, at)
+        elif event.kind in ANSWER_KINDS:
+            self._answer_told(event, at)
         elif event.kind in ROW_KINDS:
             self._row(event, at)
         if event.kind in CALLBACK_KINDS:
@@ -119,6 +129,7 @@ class Projection:
                 expired = event.fields.get("expired") is True
                 _close(row, Request.Status.EXPIRED if expired else Request.Status.CANCELLED, at)
                 row.superseded_by = ""
+                row.how = Request.How.TIMED_OUT if expired else ""
                 row.closed_reason = columns.text(event.fields.get("reason") or "withdrawn")
 
     def _time_passed(self, row: Request, event: Event, at: datetime) -> None:
@@ -126,6 +137,7 @@ class Projection:
         if event.kind == EventKind.EXPIRED:
             _close(row, Request.Status.EXPIRED, at)
             row.superseded_by = ""
+            row.how = Request.How.TIMED_OUT
             row.closed_reason = expired_text(event.fields)
         elif event.kind == EventKind.ESCALATED:
             self._escalated(row, event)
@@ -152,6 +164,10 @@ class Projection:
                 created_at=at,
             )
             self.rows[row.request_id] = row
+        elif row.needed > 1:
+            self.emptied.add(row.request_id)
+            self.responses = [kept for kept in self.responses if kept.request is not row]
+        row.needed, row.how = 1, ""
         row.status = Request.Status.CANCELLED if self.closed else Request.Status.PENDING
         row.step_path = list(event.path)
         row.asked_by = self._asker(event)
@@ -181,6 +197,7 @@ class Projection:
         row.priority = columns.priority(routing.get("priority"))
         row.on_answer = "hold" if routing.get("onAnswer") == "hold" else "resume"
         row.audience_id = self._audience(routing)
+        row.needed = max(row.needed, rule_of(routing)[0])
         # The clock starts when the question is posted; putting it again does not wind it back.
         row.due_at = row.due_at or columns.time_of(routing.get("dueAt"))
         row.due_order = row.due_at or columns.END_OF_TIME
@@ -209,22 +226,43 @@ class Projection:
         except (AudienceRefused, AttributeError):
             return audience_for(_REPAIRERS).pk
 
+    def _answer_told(self, event: Event, at: datetime) -> None:
+        row = self.rows.get(about(event))
+        if row is None:
+            return
+        row.changed_at = at
+        if event.kind == EventKind.OVERRIDDEN:
+            row.how = Request.How.OVERRIDDEN
+            told = {"by": event.actor, "reason": event.fields["reason"], "at": iso(event.ts)}
+            row.routing = {**row.routing, "override": told}
+            return
+        if event.fields.get("settles") is True:
+            self._settled.add(row.request_id)
+        deputy_for = columns.text(event.fields.get("deputyFor", ""), 200)
+        self._response(row, event, event.fields.get("person"), at, deputy_for=deputy_for)
+
     def _submitted(self, row: Request, event: Event, at: datetime) -> None:
         _close(row, Request.Status.ANSWERED, at)
+        row.how = row.how or Request.How.ANSWERED
         # Code that answers inside a step has no actor of its own, but it has a router.
         by = event.fields["routerId"] if event.actor == "system" else event.actor
         row.answered_by = columns.text(by, 200)
         row.answered_at = at
-        self.responses.append(
-            Response(
-                request=row,
-                actor=row.answered_by,
-                response=thaw(event.fields["response"]),
-                at=at,
-                surface=event.surface,
-                seq=event.seq,
-            )
+        if row.request_id not in self._settled:
+            overrides = row.how == Request.How.OVERRIDDEN
+            self._response(row, event, by, at, overrides=overrides)
+
+    def _response(self, row: Request, event: Event, by: object, at: datetime, **more: Any) -> None:
+        answer = Response(
+            request=row,
+            actor=columns.text(by or event.actor, 200),
+            response=thaw(event.fields["response"]),
+            at=at,
+            surface=event.surface,
+            seq=event.seq,
+            **more,
         )
+        self.responses.append(answer)
 
 
 def _close(row: Request, status: str, at: datetime) -> None:

@@ -22,6 +22,8 @@ _FIELDS: Final = tuple(
     field.attname for field in Request._meta.concrete_fields if not field.primary_key
 )
 
+_ANSWER: Final = ("actor", "response", "at", "surface", "deputy_for", "overrides")
+
 
 class RowsDrifted(RuntimeError):
     """A row is not what the record made it; `manage.py rebuild` repairs it."""
@@ -86,6 +88,9 @@ def _write(turn: Turn, projection: Projection, before: dict[UUID, dict[str, Any]
         same = {"pk": row.pk, "status": old["status"], "holder": old["holder"]}
         drifted = RowsDrifted(f"{row.request_id} moved under its run. Run `manage.py rebuild`.")
         turn.writes.update(Request, differing, lost=drifted, **same)
+    if projection.emptied:
+        asked_anew = {"run": turn.run, "request_id__in": projection.emptied}
+        Response.objects.filter(request__in=Request.objects.filter(**asked_anew)).delete()
     turn.writes.insert(Response, [statements.columns_of(row) for row in projection.responses])
     return changed or bool(new)
 
@@ -132,23 +137,19 @@ def _replace(run: Run, projection: Projection) -> int:
 
 
 def _replace_responses(run: Run, made: Iterable[Response]) -> int:
-    kept = {(row.request_id, row.actor): row for row in Response.objects.filter(request__run=run)}
-    repaired = 0
-    for response in made:
-        response.request_id = response.request.pk
-        old = kept.pop((response.request_id, response.actor), None)
-        facts = {
-            "response": response.response,
-            "at": response.at,
-            "surface": response.surface,
-            "seq": response.seq,
-        }
+    wanted = {(response.request.pk, response.seq): response for response in made}
+    kept = {(row.request_id, row.seq): row for row in Response.objects.filter(request__run=run)}
+    odd = [row.pk for key, row in kept.items() if key not in wanted]
+    Response.objects.filter(pk__in=odd).delete()
+    repaired = len(odd)
+    for key, response in wanted.items():
+        old = kept.get(key)
+        facts = {name: getattr(response, name) for name in _ANSWER}
         if old is None:
+            response.request_id = response.request.pk
             response.save(force_insert=True)
             repaired += 1
         elif any(getattr(old, name) != value for name, value in facts.items()):
             Response.objects.filter(pk=old.pk).update(**facts)
             repaired += 1
-    repaired += len(kept)
-    Response.objects.filter(pk__in=[row.pk for row in kept.values()]).delete()
     return repaired

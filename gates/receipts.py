@@ -18,7 +18,7 @@ Next = Literal["resumed", "recorded"] | dict[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """An answer as it was recorded."""
+    """An answer as it was recorded; `settled` once the question has its own."""
 
     request_pk: UUID
     response: Any
@@ -26,6 +26,10 @@ class Receipt:
     at: datetime
     actor: str
     next: Next
+    needed: int = 1
+    responded: int = 1
+    settled: bool = True
+    already_resolved: bool = False
 
 
 def next_of(row: Request, run: Run, state: RunState) -> Next:

@@ -44,10 +44,12 @@ def asked_anew(state: RunState, request_id: str) -> RunState:
 def _responded(state: RunState, event: Event) -> RunState:
     request_id = str(event.fields["requestId"])
     tally = tally_of(state, request_id)
-    if tally.of(event.actor) is not None:
+    # A key of a person's own answers for the person.
+    person = str(event.fields.get("person") or event.actor)
+    if tally.of(person) is not None:
         return state
     answer = Given(
-        actor=event.actor,
+        actor=person,
         response=event.fields["response"],
         deputy_for=str(event.fields.get("deputyFor", "")),
         teams=tuple(str(team) for team in event.fields.get("teams", ())),

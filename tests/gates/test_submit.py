@@ -186,17 +186,36 @@ def test_a_nul_character_is_kept_as_it_is() -> None:
     assert Response.objects.get(request=gate).response == {"text": "a\0b", "deep": [1, 1e16]}
 
 
-def test_an_answered_question_takes_no_second_answer_not_even_the_same() -> None:
-    gate = factories.external_request()
+def test_an_answered_question_takes_no_other_answer() -> None:
+    gate = factories.external_request(audience={})
     token = claimed(gate)
     answer(gate, token)
 
-    with pytest.raises(AlreadyAnswered, match="ada answered"):
-        answer(gate, token)
+    with pytest.raises(AlreadyAnswered, match="ada answered") as refused:
+        answer(gate, token, response={"approved": False})
     with pytest.raises(AlreadyAnswered):
-        answer(gate)
+        services.submit(
+            gate.pk,
+            principal=factories.person("zoe"),
+            token=None,
+            digest=gate.digest,
+            response={"approved": True},
+        )
 
+    assert refused.value.details["response"] == {"approved": True}
     assert Response.objects.filter(request=gate).count() == 1
+
+
+def test_the_same_answer_once_more_gets_the_first_ones_receipt() -> None:
+    gate = factories.external_request()
+    first = answer(gate, claimed(gate))
+
+    again = answer(gate)
+
+    assert again.already_resolved
+    assert not first.already_resolved
+    assert (again.seq, again.at, again.response) == (first.seq, first.at, first.response)
+    assert factories.event_kinds(gate.run).count("callback-submitted") == 1
 
 
 def test_an_answer_for_another_question_is_stale() -> None:
