@@ -41,6 +41,7 @@ class Ask:
     """One asking about an action; `about` is what was stored when it was asked.
 
     `used` once it let the call run. `refused` is the code under which it ended without that.
+    Times in ms since the epoch: `decided_at`, and `closed_at` for whatever ended it.
     """
 
     request_id: str
@@ -48,6 +49,7 @@ class Ask:
     decision: str = ""
     decided_by: str = ""
     decided_at: int = 0
+    closed_at: int = 0
     note: str = ""
     used: bool = False
     refused: str = ""
@@ -146,6 +148,17 @@ def open_at(state: RunState, path: Path) -> list[str]:
     ]
 
 
+def freed_at(state: RunState, path: Path) -> int:
+    """When the step at `path` had its last answer: what was asked together goes on together."""
+    closed = (
+        ask.closed_at
+        for action in state.actions.values()
+        for ask in action.asks
+        if ask.about.get("path") == path
+    )
+    return max(closed, default=0)
+
+
 def allowed_at(state: RunState, path: Path) -> list[tuple[Action, int]]:
     """What the step at `path` may run now: allowed and not used, first decided first (I68).
 
@@ -199,6 +212,7 @@ def _decided(state: RunState, event: Event) -> RunState:
         decision=facts["decision"],
         decided_by=facts.get("decidedBy", ""),
         decided_at=event.ts,
+        closed_at=event.ts,
         note=facts.get("note", ""),
     )
 
@@ -206,7 +220,8 @@ def _decided(state: RunState, event: Event) -> RunState:
 def _refused(state: RunState, event: Event) -> RunState:
     facts = event.fields
     state = _closed(state, facts["requestId"])
-    return _with_ask(state, facts["key"], facts["requestId"], refused=facts["code"])
+    ended = {"refused": facts["code"], "closed_at": event.ts}
+    return _with_ask(state, facts["key"], facts["requestId"], **ended)
 
 
 def _reserved(state: RunState, event: Event) -> RunState:

@@ -176,12 +176,19 @@ def _by_approval(
         code = STALE
     elif ask.decision == ALLOW_ALWAYS and not around.always_permitted:
         code = FORBIDDEN
-    elif now >= ask.decided_at + int(float(ask.about.get("windowSeconds", 0)) * 1000):
+    elif now >= _in_time_until(state, ask):
         code = EXPIRED
     if code:
         refused = call.event(EventKind.TOOL_REFUSED, requestId=ask.request_id, code=code)
         return _refuse(code, _WHY[code])[0], [refused]
     return _reserved(state, call, requestId=ask.request_id)
+
+
+def _in_time_until(state: RunState, ask: Ask) -> int:
+    """A yes holds for its window from when its step could go on (I49)."""
+    freed = actions.freed_at(state, tuple(ask.about.get("path") or ()))
+    window = float(ask.about.get("windowSeconds", 0))
+    return max(ask.decided_at, freed) + int(window * 1000)
 
 
 def _asked(action: Action | None, call: Call) -> bool:
