@@ -62,7 +62,7 @@ def _fitted(parts: Sequence[str], link: str, limit: int) -> str:
     room = limit - len(link) - 1
     kept: list[str] = []
     for part in parts:
-        if room < 2:
+        if room < min(len(part), 12):
             break
         shown = part if len(part) <= room else part[: room - 1] + "…"
         kept.append(shown)

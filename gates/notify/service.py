@@ -7,10 +7,10 @@ import logging
 import re
 import socket
 import threading
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from typing import Any, Final
-
-from apprise import Apprise, AppriseAsset
 
 from gates.notify.addresses import (
     MAX_ADDRESS,
@@ -24,9 +24,6 @@ from gates.notify.errors import NotSent
 from gates.notify.message import Message
 
 SECONDS: Final = 5.0
-_ASSET: Final = AppriseAsset(
-    async_mode=False, secure_logging=True, http_redirects=False, storage_mode="memory"
-)
 # A stranger's text must not call a whole room.
 _CALLS: Final = re.compile(r"@(?=everyone|here|channel|all)|<(?=[!@#])", re.IGNORECASE)
 # Escaping by a service makes a text longer than we counted.
@@ -44,7 +41,7 @@ def read_service(address: str) -> Any:
         # Options could name files of this server, other targets or longer waits.
         raise AddressRefused("A service's address takes no options after a question mark.")
     with _listened():
-        plugin = Apprise.instantiate(address, asset=_ASSET, suppress_exceptions=True)
+        plugin = _apprise()(address)
     if plugin is None:
         raise AddressRefused(f"This is no address that {scheme} understands.")
     if len(plugin) > 1:
@@ -54,6 +51,22 @@ def read_service(address: str) -> Any:
         with contextlib.suppress(socket.gaierror, UnicodeError):
             addresses_of(plugin.host, getattr(plugin, "port", None) or 443)
     return plugin
+
+
+@lru_cache
+def _apprise() -> Callable[[str], Any]:
+    """What makes a service of an address; loaded when somebody uses one."""
+    with warnings.catch_warnings():
+        # Apprise looks for a module that later versions of Python have no more.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from apprise import Apprise, AppriseAsset
+        from apprise.plugins import N_MGR
+
+        N_MGR.load_modules()
+    asset = AppriseAsset(
+        async_mode=False, secure_logging=True, http_redirects=False, storage_mode="memory"
+    )
+    return partial(Apprise.instantiate, asset=asset, suppress_exceptions=True)
 
 
 def send(address: str, message: Message) -> None:

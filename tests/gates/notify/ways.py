@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from django.contrib.auth.models import Group, User
+from django.db.models import Q
 from django.utils import timezone
 
 from gates.models import Channel, Delivery
@@ -55,7 +56,7 @@ def send_all(rounds: int = 20) -> int:
     handled = 0
     for _ in range(rounds):
         spread()
-        waiting = Delivery.objects.filter(state="pending", held=False)
+        waiting = Delivery.objects.filter(Q(held=False) | Q(attempts__gt=0), state="pending")
         waiting.update(next_at=timezone.now() - timedelta(seconds=1))
         due = deliver.due_channels()
         if not due:
