@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from runs.drivers.supervision.registry import list_runs, read_run, run_progress
     from runs.engines.fallback import fallback_engine
     from runs.engines.preflight import format_preflight, preflight, preflight_engine
+    from runs.kernel.annotations import line_comments
     from runs.kernel.conditions import (
         all_of,
         always,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from runs.kernel.confidence import confidence_from_text, last_decision_line
     from runs.kernel.errors import LoopError
     from runs.kernel.failures import LANE_DEAD_FAILURES, classify_engine_failure
+    from runs.kernel.interactions import Interaction
     from runs.kernel.judging import (
         body_passed,
         last_gate_brief,
@@ -57,9 +59,11 @@ if TYPE_CHECKING:
     from runs.shapes.confidence_condition import confidence_condition
     from runs.shapes.dag import Node, PipelineStage, dag, parallel, pipeline, sequence
     from runs.shapes.env import with_env
+    from runs.shapes.human_review import human_review
     from runs.shapes.isolating import isolated
     from runs.shapes.loop import loop
     from runs.shapes.panel import review_panel
+    from runs.shapes.person import person
     from runs.shapes.plan import assert_graph, copy_job_meta, job_meta, render_plan
     from runs.shapes.proving import prove
     from runs.shapes.ratchet import ratchet
@@ -75,6 +79,7 @@ __all__ = [
     "AgentResult",
     "EngineError",
     "Finding",
+    "Interaction",
     "LoopError",
     "Node",
     "Outcome",
@@ -111,11 +116,13 @@ __all__ = [
     "format_event",
     "format_preflight",
     "gate_job",
+    "human_review",
     "isolated",
     "job_meta",
     "kickback",
     "last_decision_line",
     "last_gate_brief",
+    "line_comments",
     "list_runs",
     "loop",
     "min_confidence",
@@ -124,6 +131,7 @@ __all__ = [
     "not_",
     "parallel",
     "passed",
+    "person",
     "pipeline",
     "predicate",
     "preflight",
@@ -157,6 +165,7 @@ _NAMES_IN = {
     "runs.drivers.supervision.registry": ("list_runs", "read_run", "run_progress"),
     "runs.engines.fallback": ("fallback_engine",),
     "runs.engines.preflight": ("format_preflight", "preflight", "preflight_engine"),
+    "runs.kernel.annotations": ("line_comments",),
     "runs.kernel.conditions": (
         "all_of",
         "always",
@@ -171,6 +180,7 @@ _NAMES_IN = {
     ),
     "runs.kernel.confidence": ("confidence_from_text", "last_decision_line"),
     "runs.kernel.errors": ("LoopError",),
+    "runs.kernel.interactions": ("Interaction",),
     "runs.kernel.failures": ("LANE_DEAD_FAILURES", "classify_engine_failure"),
     "runs.kernel.judging": (
         "body_passed",
@@ -201,9 +211,11 @@ _NAMES_IN = {
     "runs.shapes.confidence_condition": ("confidence_condition",),
     "runs.shapes.dag": ("Node", "PipelineStage", "dag", "parallel", "pipeline", "sequence"),
     "runs.shapes.env": ("with_env",),
+    "runs.shapes.human_review": ("human_review",),
     "runs.shapes.isolating": ("isolated",),
     "runs.shapes.loop": ("loop",),
     "runs.shapes.panel": ("review_panel",),
+    "runs.shapes.person": ("person",),
     "runs.shapes.plan": ("assert_graph", "copy_job_meta", "job_meta", "render_plan"),
     "runs.shapes.proving": ("prove",),
     "runs.shapes.ratchet": ("ratchet",),
