@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 from uuid import UUID
 
-from gates import access
+from gates import access, actions, reviews
 from gates.acting import kept_from, need_reason
 from gates.errors import AlreadyAnswered, AnswerRefused, GateError, NotOwner, StaleDigest
 from gates.holding import Question
@@ -39,9 +39,10 @@ class _Answer:
     faults: list[Fault]
 
     @classmethod
-    def checked(cls, row: Request, response: object) -> Self:
+    def checked(cls, row: Request, response: object, who: Principal) -> Self:
         value = snapshot(response, max_depth=MAX_DEFINITION_DEPTH)
-        return cls(value, row.response_schema, faults_of(row.response_schema, value))
+        value, faults = reviews.prepared(row, value, who)
+        return cls(value, row.response_schema, faults or faults_of(row.response_schema, value))
 
     def faults_for(self, question: Question) -> list[Fault]:
         """The faults by the record's own schema, which the row's should be the copy of."""
@@ -87,7 +88,7 @@ def submit(
         router=router_of(principal, router_id),
         token=token,
         digest=digest,
-        answer=_Answer.checked(row, response),
+        answer=_Answer.checked(row, response, principal),
     )
     with record.turn(row.run_id, actor=attempt.router, surface=principal.surface) as turn:
         question = Question.locked(turn, pk)
@@ -96,6 +97,7 @@ def submit(
             kept_from(fresh(principal), question, "answer")
             or question.not_open(even_cancelled=even_cancelled)
             or question.no_seat_left(principal)
+            or actions.refusal(question.row, attempt.answer.value)
             or _submit_in(question, attempt)
         )
     if isinstance(refusal, AlreadyAnswered):
@@ -194,7 +196,7 @@ def break_glass(
     """
     row = access.find(principal, pk)
     why = need_reason(reason)
-    answer = _Answer.checked(row, response)
+    answer = _Answer.checked(row, response, principal)
     with record.turn(row.run_id, actor=principal.actor, surface=principal.surface) as turn:
         question = Question.locked(turn, pk)
         refusal: Exception | None = access.refusal_to_override(fresh(principal))
@@ -251,7 +253,8 @@ def _same_again(question: Question, attempt: _Attempt) -> Response | None:
         return None
     own = (attempt.router, access.person_of(attempt.principal))
     for given in Response.objects.filter(request=question.row, actor__in=own).order_by("-seq"):
-        return given if json_equal(given.response, attempt.answer.value) else None
+        before, now = reviews.undated(given.response), reviews.undated(attempt.answer.value)
+        return given if json_equal(before, now) else None
     return None
 
 

@@ -11,8 +11,9 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from gates import access, columns
-from gates.changes import Change, changes_between
+from gates import access, actions, columns, reviews
+from gates.changes import Change
+from gates.compare import Comparison, comparison_of
 from gates.masking import shown_to
 from gates.models import Request, Response
 from gates.principals import Principal, actor_labels
@@ -96,7 +97,7 @@ class GateDetail:
     steps: list[StepOfStrip]
     timeline: list[TimelineEvent]
     changes: list[Change]
-    asked_before: Request | None
+    comparison: Comparison | None
     outcomes: Outcomes
     who_may_answer: list[str]
     given: Given | None
@@ -116,7 +117,7 @@ def detail(principal: Principal, pk: UUID) -> GateDetail:
     )
     cancelled = is_closed(state)
     permissions = _permissions(principal, row)
-    earlier = _asked_before(row)
+    comparison = comparison_of(principal, row)
     return GateDetail(
         row=row,
         shown=shown_to(principal, row),
@@ -132,10 +133,8 @@ def detail(principal: Principal, pk: UUID) -> GateDetail:
         run_cancelled=cancelled,
         steps=_steps(row),
         timeline=timeline(row),
-        changes=[]
-        if earlier is None
-        else changes_between(shown_to(principal, earlier).input, shown_to(principal, row).input),
-        asked_before=earlier,
+        changes=[] if comparison is None else list(comparison.about),
+        comparison=comparison,
         outcomes=outcomes_of(row.routing),
         who_may_answer=who_may_answer(row),
         given=None if answer is None else _given(row, answer, labels, next_of(row, row.run, state)),
@@ -245,8 +244,10 @@ def _given(row: Request, answer: Response, labels: Mapping[str, str], following:
     return Given(
         response=response,
         decision=decision_label(response),
-        verdict={True: "yes", False: "no"}[approved] if isinstance(approved, bool) else "",
-        note=note if isinstance(note, str) else "",
+        verdict={True: "yes", False: "no"}[approved]
+        if isinstance(approved, bool)
+        else actions.verdict_of(response) or reviews.verdict_of(response),
+        note=note if isinstance(note, str) else reviews.words_of(response),
         actor=answer.actor,
         actor_label=labels[answer.actor],
         at=answer.at,

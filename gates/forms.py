@@ -35,8 +35,11 @@ class AnswerForm(SchemaForm):
         self.is_approval = isinstance(verdict, VerdictField) and verdict.required
         self.verdict_name = self.add_prefix(VERDICT) if self.is_approval else ""
         refuse = f"Send back to {visible(target)}" if isinstance(target, str) else "Refuse"
-        self.yes_label = _hint(hints, "yesLabel") or ("Approve" if self.is_approval else "")
-        self.no_label = _hint(hints, "noLabel") or refuse
+        # What the two verdicts send.
+        self.yes_value, self.no_value = "true", "false"
+        self.hinted_yes, self.hinted_no = _hint(hints, "yesLabel"), _hint(hints, "noLabel")
+        self.yes_label = self.hinted_yes or ("Approve" if self.is_approval else "")
+        self.no_label = self.hinted_no or refuse
         self.confirm_yes = hints.get("confirm") is True or hints.get("confirmYes") is True
         self.confirm_no = hints.get("confirmNo") is True
         reasons = hints.get("reasons")
@@ -46,6 +49,11 @@ class AnswerForm(SchemaForm):
         self.note_required_on_no = (
             self.is_approval and isinstance(target, str) and "note" in self.fields
         )
+
+    @property
+    def refuses(self) -> bool:
+        """Whether what was sent is a no."""
+        return self.is_approval and self.cleaned_data.get(VERDICT) is False
 
     @property
     def note_field(self) -> BoundField | None:

@@ -9,20 +9,27 @@ from typing import Any, Final
 
 from django.urls import reverse
 
-from gates import details, queries, subject, typed_questions
+from gates import actions, details, diffs, queries, reviews, subject, typed_questions
+from gates.compare import Comparison
 from gates.details import GateDetail
+from gates.evidence import Evidence, evidence_of
 from gates.forms import AnswerForm
+from gates.masking import shown_to
 from gates.models import Request
 from gates.open_findings import open_findings
 from gates.principals import Principal
-from runs import words
+from gates.review_form import form_for
+from runs import folding, words
 from runs.access import may_operate, visible_runs
 from runs.formfields import pretty
+from runs.kernel.interactions import REVIEW
 from runs.plaintext import visible
 
 # A copy button carries its text in the page.
 MAX_COPIED: Final = 100_000
 _ROUND: Final = frozenset({"/attempt", "/about/attempt"})
+# What a question is for whose answer is a yes or a no.
+_DECISIONS: Final = frozenset({"approval", REVIEW})
 _STATUS_WORDS: Final = {
     "answer": "yours to answer",
     "claim": "waits for an answer",
@@ -55,9 +62,11 @@ class GatePage:
     typed_note: str = ""
     receipt: Mapping[str, Any] | None = None
     summary: list[subject.Fact] = field(default_factory=list)
-    evidence: list[subject.FileFact] = field(default_factory=list)
+    evidence: list[Evidence] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
     findings_seen: bool = False
+    diff: diffs.DiffPage | None = None
+    action: actions.ActionCard | None = None
     quorum: str = ""
     expires_words: str = ""
     # Empty where the reader may see the question and not its run.
@@ -140,7 +149,17 @@ class GatePage:
     @property
     def changes(self) -> list[Any]:
         """What differs from the last asking; the round itself is told in the header."""
-        return [change for change in self.detail.changes if change.path not in _ROUND]
+        return [
+            change
+            for change in self.detail.changes
+            if change.path not in _ROUND and not reviews.is_apart(self.detail.row, change.path)
+        ]
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """The question beside the one it replaces."""
+        found = self.detail.comparison
+        return None if found is None else found.without(self.changes)
 
     @property
     def raw_json(self) -> Any:
@@ -154,15 +173,19 @@ class GatePage:
     @property
     def on_yes(self) -> str:
         names = self.detail.outcomes.on_yes
-        if self.kept or self.detail.row.routing.get("purpose") != "approval":
+        if self.kept or self.detail.row.routing.get("purpose") not in _DECISIONS:
             return ""
+        if self.detail.row.routing.get("again"):
+            return "the work is done, and the run goes on"
         return f"the run goes on with {_listed(names)}" if names else "the run goes on"
 
     @property
     def on_no(self) -> str:
         outcomes = self.detail.outcomes
-        if self.kept or self.detail.row.routing.get("purpose") != "approval":
+        if self.kept or self.detail.row.routing.get("purpose") not in _DECISIONS:
             return ""
+        if self.detail.row.routing.get("again"):
+            return "another round with what you said, while there is one left"
         if not outcomes.on_no:
             return "the step fails with your note"
         if outcomes.rounds_left == 0:
@@ -224,8 +247,16 @@ class GatePage:
         )
 
 
-def gate_page(who: Principal, pk: Any, form: AnswerForm | None = None) -> GatePage:
-    """The page of one question for one reader, with its form empty or as it was sent."""
+def gate_page(
+    who: Principal,
+    pk: Any,
+    form: AnswerForm | None = None,
+    look: Mapping[str, str] | None = None,
+) -> GatePage:
+    """The page of one question for one reader, with its form empty or as it was sent.
+
+    `look` is how a change is shown: its `view`, and the `file` it begins with.
+    """
     detail = details.detail(who, pk)
     row = detail.row
     given = detail.given
@@ -233,11 +264,8 @@ def gate_page(who: Principal, pk: Any, form: AnswerForm | None = None) -> GatePa
     sees_run = visible_runs(who).filter(pk=row.run_id).exists()
     run_url = detail.run.get_absolute_url() if sees_run else ""
     if form is None:
-        form = AnswerForm(
-            row.response_schema,
-            routing=row.routing,
-            presentation=row.presentation,
-            given=None if given is None else given.response,
+        form = form_for(
+            row, given=None if given is None else given.response, shown=detail.shown.input
         )
     return GatePage(
         detail=detail,
@@ -247,15 +275,26 @@ def gate_page(who: Principal, pk: Any, form: AnswerForm | None = None) -> GatePa
         receipt=None if given is None else _receipt(who, detail, run_url),
         run_url=run_url,
         summary=subject.summary_of(detail.shown, files),
-        evidence=list(files.values()),
+        evidence=evidence_of(detail.shown) if sees_run else [],
         findings=open_findings(row) if row.is_open or detail.mode == "kept" else [],
         expires_words=_expires(row),
+        action=_action(detail),
+        diff=diffs.page_of(
+            row, detail.shown.input, look or {}, form, None if given is None else given.response
+        ),
     )
 
 
-def empty_form(row: Request, data: Any = None) -> AnswerForm:
+def _action(detail: GateDetail) -> actions.ActionCard | None:
+    row = detail.row
+    if not actions.is_action(row):
+        return None
+    return actions.card_of(row, detail.shown, folding.state_at(row.run_id, row.run.last_seq))
+
+
+def empty_form(row: Request, data: Any = None, who: Principal | None = None) -> AnswerForm:
     """The question's form, with what was sent."""
-    return AnswerForm(row.response_schema, data, routing=row.routing, presentation=row.presentation)
+    return form_for(row, data, shown=row.input if who is None else shown_to(who, row).input)
 
 
 def _banner(detail: GateDetail) -> Mapping[str, str] | None:
@@ -321,8 +360,12 @@ def _later(following: Any) -> datetime | None:
 def _decision(detail: GateDetail) -> str:
     given, target = detail.given, detail.outcomes.on_no
     assert given is not None
+    if actions.is_action(detail.row):
+        return actions.decision_words(given.response).capitalize()
     if given.verdict == "no" and target:
         return f"Sent back to {visible(target)}"
+    if given.verdict == "no" and reviews.verdict_of(given.response):
+        return "Changes requested"
     return {"yes": "Approved", "no": "Refused"}.get(
         given.verdict, f"Answered: {visible(given.decision)}"
     )

@@ -10,9 +10,10 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from gates import access
+from gates import access, actions, reviews
 from gates.models import Request, Response
 from gates.principals import Principal, actor_labels
+from runs.audiences import audiences_with
 from runs.plaintext import first_line, visible
 
 _SOON: Final = timedelta(hours=2)
@@ -48,10 +49,17 @@ class InboxRow:
     urgency: str
     quorum: str
     can_force_release: bool
+    # Whether it can be selected to be answered with others; the preview looks closer.
+    can_pick: bool
 
 
-def rows_for(principal: Principal, requests: Sequence[Request]) -> list[InboxRow]:
-    """The lines of these questions, for this reader; two statements for all of them."""
+def rows_for(
+    principal: Principal, requests: Sequence[Request], audiences: Iterable[int] | None = None
+) -> list[InboxRow]:
+    """The lines of these questions, for this reader; three statements at most for all of them.
+
+    `audiences` are those that the reader is in, where they are known.
+    """
     answered = [row.pk for row in requests if row.status == Request.Status.ANSWERED]
     answers: dict[UUID, Any] = dict(
         Response.objects.filter(request__in=answered).values_list("request_id", "response")
@@ -65,7 +73,12 @@ def rows_for(principal: Principal, requests: Sequence[Request]) -> list[InboxRow
     )
     rescues = access.may_operate(principal)
     now = timezone.now()
-    return [_row(principal, row, labels, answers.get(row.pk), now, rescues) for row in requests]
+    if audiences is None and requests:
+        audiences = audiences_with(principal.tokens)
+    theirs = set(audiences or ())
+    return [
+        _row(principal, row, labels, answers.get(row.pk), now, rescues, theirs) for row in requests
+    ]
 
 
 def _row(
@@ -75,6 +88,7 @@ def _row(
     answer: Any,
     now: datetime,
     rescues: bool,
+    audiences: set[int],
 ) -> InboxRow:
     state = claim_state(principal, row)
     return InboxRow(
@@ -91,7 +105,7 @@ def _row(
         if row.status == Request.Status.ANSWERED
         else "",
         kind=row.kind,
-        kind_label=kind_label(row.response_schema),
+        kind_label="allow" if actions.is_action(row) else kind_label(row.response_schema),
         workflow=visible(row.run.workflow or row.run.stream),
         step=visible(row.step_path[-1] if row.step_path else row.gate_id),
         run_id=row.run_id,
@@ -105,6 +119,7 @@ def _row(
         urgency=urgency(row, now),
         quorum="",
         can_force_release=rescues and state == "other",
+        can_pick=state in ("free", "you") and row.audience_id in audiences,
     )
 
 
@@ -138,6 +153,8 @@ def kind_label(schema: Any) -> str:
         return "fill in"
     if is_verdict(properties.get("approved")):
         return "approve"
+    if reviews.is_review(schema):
+        return "review"
     declared = [item for item in properties.values() if isinstance(item, dict)]
     if any("enum" in item or item.get("type") == "boolean" for item in declared):
         return "choose"
@@ -155,6 +172,12 @@ def decision_label(answer: Any) -> str:
         return ""
     if isinstance(answer.get("approved"), bool):
         return "approved" if answer["approved"] else "refused"
+    if decided := actions.decision_words(answer):
+        return decided
+    if verdict := reviews.verdict_of(answer):
+        return {"yes": "approved", "no": "changes requested"}[verdict]
+    if said := reviews.words_of(answer):
+        return said[:60]
     words = [value for value in _scalars(answer.values()) if value]
     return words[0][:60] if words else "answered"
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from django.urls import reverse
 
-from gates import typed_questions
+from gates import reviews, typed_questions
 from gates.models import Request
 from runs import words
 from runs.kernel.jsonable import canonical_json
@@ -92,7 +92,7 @@ class _Look:
 
 def files_of(row: Request) -> dict[str, FileFact]:
     """The run's files that the question's input names by their digest."""
-    named = set(_digests(row.input))
+    named = set(digests_in(row.input))
     if not named:
         return {}
     found = Artifact.objects.filter(run=row.run_id, digest__in=named).order_by("seq")
@@ -117,6 +117,8 @@ def summary_of(row: Request, files: Mapping[str, FileFact]) -> list[Fact]:
         for item in (wanted if isinstance(wanted, list) else ())
         if isinstance(item, Mapping) and isinstance(item.get("pointer"), str) and "label" in item
     ]
+    if not chosen:
+        about = reviews.subject_of(about, row.presentation)
     if not chosen and isinstance(about, Mapping):
         chosen = [(name, value, _Look()) for name, value in about.items()]
     elif not chosen and about is not None:
@@ -229,13 +231,14 @@ def _moment(value: str, kind: str) -> Cell:
         return Cell(kind="text", text=value)
 
 
-def _digests(value: Any) -> Iterable[str]:
+def digests_in(value: Any) -> Iterable[str]:
+    """Every digest of a file that a value holds."""
     if isinstance(value, str):
         if _DIGEST.fullmatch(value):
             yield value
     elif isinstance(value, Mapping):
         for item in value.values():
-            yield from _digests(item)
+            yield from digests_in(item)
     elif isinstance(value, list):
         for item in value:
-            yield from _digests(item)
+            yield from digests_in(item)

@@ -2,12 +2,23 @@ from __future__ import annotations
 
 from django.urls import path
 
-from gates import people_views, receipt_views, views
+from gates import (
+    bulk_views,
+    diff_views,
+    evidence_views,
+    people_views,
+    receipt_views,
+    team_views,
+    views,
+)
 
 app_name = "gates"
 urlpatterns = [
     path("", views.inbox, name="inbox"),
     path("gates/<uuid:pk>/", views.gate, name="gate"),
+    path("gates/<uuid:pk>/receipt/", receipt_views.receipt, name="receipt"),
+    path("gates/<uuid:pk>/evidence/<str:digest>/", evidence_views.page, name="evidence"),
+    path("gates/<uuid:pk>/files/<int:index>/", diff_views.diff_file, name="diff-file"),
     path("gates/<uuid:pk>/receipt/", receipt_views.receipt, name="receipt"),
     path("gates/<uuid:pk>/claim/", views.claim, name="claim"),
     path("gates/<uuid:pk>/release/", views.release, name="release"),
@@ -16,8 +27,14 @@ urlpatterns = [
     path("gates/<uuid:pk>/withdraw/", views.withdraw, name="withdraw"),
     path("runs/<uuid:run>/steps/<int:position>/question/", views.of_step, name="of-step"),
     path("runs/<uuid:run>/questions/<str:digest>/", views.of_digest, name="of-digest"),
-    path("teams/", people_views.team_list, name="team-list"),
-    path("teams/<int:pk>/", people_views.team, name="team"),
+    path("teams/", team_views.team_list, name="team-list"),
+    path("teams/<int:pk>/", team_views.team, name="team"),
+    path("teams/<int:pk>/times/", team_views.team_times, name="team-times"),
+    path("teams/<int:pk>/calendar/", team_views.team_calendar, name="team-calendar"),
+    path("filters/", team_views.filter_save, name="filter-save"),
+    path("filters/<int:pk>/delete/", team_views.filter_delete, name="filter-delete"),
+    path("bulk/", bulk_views.bulk_preview, name="bulk"),
+    path("bulk/answer/", bulk_views.bulk_answer, name="bulk-answer"),
     path("settings/", people_views.settings, name="settings"),
     path("settings/keys/", people_views.key_create, name="key-create"),
     path("settings/keys/<int:pk>/revoke/", people_views.key_revoke, name="key-revoke"),

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from gates import access, inbox_page, pages, services
 from gates.errors import AlreadyAnswered, AnswerRefused, Expired, GateError, ReasonMissing
-from gates.forms import VERDICT, AnswerForm
+from gates.forms import AnswerForm
 from gates.models import Request
 from gates.open_findings import open_findings
 from gates.pages import GatePage
@@ -43,7 +43,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
 @require_GET
 def gate(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Show one question beside the list."""
-    return whole(request, pages.gate_page(caller(request), pk))
+    return whole(request, pages.gate_page(caller(request), pk, look=request.GET.dict()))
 
 
 def whole(request: HttpRequest, page: GatePage, status: int = 200, **more: Any) -> HttpResponse:
@@ -138,7 +138,8 @@ def _act(request: HttpRequest, pk: UUID, act: Callable[[Principal], Any]) -> Htt
 
 def _typed_note(request: HttpRequest) -> str:
     """What was written into the form's note, where that form is no longer shown."""
-    return request.POST.get(f"{AnswerForm.prefix}-note", "")[:10_000]
+    typed = (request.POST.get(f"{AnswerForm.prefix}-{name}", "") for name in ("note", "prompt"))
+    return next(filter(None, typed), "")[:10_000]
 
 
 def _token(request: HttpRequest) -> str | None:
@@ -151,7 +152,7 @@ def answer(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Record the answer; a wrong one keeps its text and says what is wrong beside the field."""
     who = caller(request)
     row = access.find(who, pk)
-    form = pages.empty_form(row, request.POST)
+    form = pages.empty_form(row, request.POST, who)
     if form.is_valid() and not _has_seen_findings(request, row, form):
         form.add_error(None, "Tick that you have seen the open findings, or refuse.")
     if not form.is_valid():
@@ -180,7 +181,7 @@ def _has_seen_findings(request: HttpRequest, row: Request, form: AnswerForm) -> 
     """A yes to work that passed with open findings says that they were read (design D22)."""
     if request.POST.get("seen_findings") == "on":
         return True
-    return (form.is_approval and not form.response()[VERDICT]) or not open_findings(row)
+    return form.refuses or not open_findings(row)
 
 
 def _again(request: HttpRequest, pk: UUID, form: AnswerForm) -> HttpResponse:

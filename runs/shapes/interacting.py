@@ -129,7 +129,13 @@ def put(
         )
     except (JsonValueError, ValueError) as error:
         raise LoopError("VALIDATION", str(error), phase="body") from error
-    return _answered(ctx, request) or _asked(ctx, interaction, request, review=review)
+    answer = _answered(ctx, request)
+    if answer is None:
+        routing = {"purpose": interactions.REVIEW if review else interactions.PURPOSE}
+        # What a no leads to where the step stands in a loop by itself: another round.
+        again = {"again": True} if review and ctx.needs is None and ctx.rounds else {}
+        return _asked(ctx, interaction, request, {**routing, **again})
+    return answer
 
 
 def _answered(ctx: Any, request: CallbackRequest) -> Mapping[str, JSONValue] | None:
@@ -143,9 +149,8 @@ def _answered(ctx: Any, request: CallbackRequest) -> Mapping[str, JSONValue] | N
 
 
 def _asked(
-    ctx: Any, interaction: Interaction, request: CallbackRequest, *, review: bool
+    ctx: Any, interaction: Interaction, request: CallbackRequest, routing: Mapping[str, Any]
 ) -> Mapping[str, JSONValue] | Asking:
-    routing: dict[str, Any] = {"purpose": interactions.REVIEW if review else interactions.PURPOSE}
     if interaction.answer is None or ctx.signal.is_set():
         return Asking(request=request, routing=routing)
     ctx.callbacks.post(request)

@@ -5,6 +5,7 @@ import "./tabs.js";
 import "./forms.js";
 import "./drafts.js";
 import "./confirm.js";
+import "./diff.js";
 import "./countdown.js";
 import "./toasts.js";
 import "./rows.js";

@@ -1,0 +1,151 @@
+"""Reviews by people, and other answers with an application's own form (gates.md section 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django.utils import timezone
+
+from gates.diffs import diff_in
+from gates.masking import shown_to
+from gates.models import Request
+from gates.principals import Principal
+from runs.kernel import interactions
+from runs.kernel.annotations import (
+    MAX_ANNOTATIONS,
+    NAME,
+    disagreement,
+    placed,
+    takes_annotations,
+)
+from runs.kernel.clocks import iso
+from runs.kernel.diffs import HINT
+from runs.kernel.interactions import APPROVED, CHANGES_REQUESTED
+from runs.kernel.jsonable import JSONValue
+from runs.validation import Fault
+
+PROMPT: Final = "prompt"
+DECISION: Final = "decision"
+FEEDBACK: Final = "feedback"
+
+
+def is_review(schema: Any) -> bool:
+    """Whether an answer of this schema is a person's decision about work."""
+    properties, required = parts_of(schema)
+    decision = properties.get(DECISION)
+    allowed = decision.get("enum") if isinstance(decision, Mapping) else None
+    return {FEEDBACK, PROMPT, DECISION} <= required and set(_texts(allowed)) == set(
+        interactions.DECISIONS
+    )
+
+
+def is_rich(schema: Any) -> bool:
+    """Whether an answer of this schema is a response with feedback and words."""
+    properties, required = parts_of(schema)
+    prompt = properties.get(PROMPT)
+    is_text = isinstance(prompt, Mapping) and prompt.get("type") == "string"
+    return is_text and {FEEDBACK, PROMPT} <= required
+
+
+def parts_of(schema: Any) -> tuple[Mapping[str, Any], set[str]]:
+    """The declared properties of a schema and the names it requires."""
+    schema = schema if isinstance(schema, Mapping) else {}
+    properties = schema.get("properties")
+    return (
+        properties if isinstance(properties, Mapping) else {},
+        set(_texts(schema.get("required"))),
+    )
+
+
+def _texts(value: Any) -> list[str]:
+    return [
+        one for one in (value if isinstance(value, list | tuple) else ()) if isinstance(one, str)
+    ]
+
+
+def verdict_of(response: Any) -> str:
+    """`yes` or `no` for the answer of a review, nothing for any other."""
+    if not isinstance(response, Mapping) or FEEDBACK not in response:
+        return ""
+    return {APPROVED: "yes", CHANGES_REQUESTED: "no"}.get(str(response.get(DECISION)), "")
+
+
+def words_of(response: Any) -> str:
+    """What was written in the answer of a rich question."""
+    words = response.get(PROMPT) if isinstance(response, Mapping) else None
+    return words if isinstance(words, str) and FEEDBACK in response else ""
+
+
+def subject_of(about: Any, presentation: Any) -> Any:
+    """What a rich question is about: its material, without the change that stands below it."""
+    is_asked = isinstance(about, Mapping) and set(about) == {"requester", "material"}
+    material = about["material"] if is_asked else about
+    pointer = presentation.get(HINT) if isinstance(presentation, Mapping) else None
+    if not isinstance(pointer, str) or not isinstance(material, Mapping):
+        return material
+    inner = pointer.removeprefix("/material") if is_asked else pointer
+    if inner == "":
+        return None
+    name = inner.removeprefix("/").replace("~1", "/").replace("~0", "~")
+    rest = {key: value for key, value in material.items() if key != name}
+    return rest or None
+
+
+def is_apart(row: Request, path: str) -> bool:
+    """Whether this part of the input is shown in its own place, or names only who asks."""
+    pointer = row.presentation.get(HINT) if isinstance(row.presentation, Mapping) else None
+    at_change = isinstance(pointer, str) and (path == pointer or path.startswith(f"{pointer}/"))
+    return at_change or (is_rich(row.response_schema) and path.startswith("/requester"))
+
+
+# --- what is recorded -----------------------------------------------------------------------------
+
+
+def prepared(row: Request, value: JSONValue, who: Principal) -> tuple[JSONValue, list[Fault]]:
+    """A response as it is kept, and what speaks against it (gates.md G195-G197).
+
+    Annotations stay where they are on a line of the change, and by whoever sends them, at the
+    time they are sent: what a body says about its author counts for nothing.
+    """
+    if not takes_annotations(row.response_schema) or not isinstance(value, Mapping):
+        return value, []
+    feedback = value.get(FEEDBACK)
+    diff = diff_in(row, shown_to(who, row).input)
+    if diff is None or not isinstance(feedback, Mapping):
+        return value, []
+    given = feedback.get(NAME, [])
+    if not isinstance(given, list | tuple):
+        return value, []
+    kept = placed(given[: MAX_ANNOTATIONS + 1], diff, author=_author(who), at=_now())
+    fault = None
+    if is_review(row.response_schema) or len(kept) > MAX_ANNOTATIONS:
+        fault = disagreement(value.get(DECISION), len(kept), can_comment=diff.takes_comments)
+    if fault is not None:
+        return value, [(DECISION, fault)]
+    return {**value, FEEDBACK: {**feedback, NAME: kept}}, []
+
+
+def undated(response: Any) -> Any:
+    """The response without the times of its annotations: sent twice, it is the same answer."""
+    feedback = response.get(FEEDBACK) if isinstance(response, Mapping) else None
+    listed = feedback.get(NAME) if isinstance(feedback, Mapping) else None
+    if not isinstance(feedback, Mapping) or not isinstance(listed, list | tuple):
+        return response
+    bare = [
+        {key: part for key, part in one.items() if key != "createdAt"}
+        if isinstance(one, Mapping)
+        else one
+        for one in listed
+    ]
+    return {**response, FEEDBACK: {**feedback, NAME: bare}}
+
+
+def _author(who: Principal) -> dict[str, JSONValue]:
+    if who.key_name:
+        return {"kind": "key", "id": who.key_name}
+    return {"kind": "human", "id": who.user.username if who.user is not None else who.actor}
+
+
+def _now() -> str:
+    return iso(round(timezone.now().timestamp() * 1000))
