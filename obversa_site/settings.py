@@ -25,7 +25,7 @@ OBVERSA_HOME = ready_home(Path(env.str("OBVERSA_HOME", default=".obversa")))
 OBVERSA_BASE_URL: str = env.str("OBVERSA_BASE_URL", default="http://127.0.0.1:8000").rstrip("/")
 OBVERSA_BASE_URL_GIVEN = "OBVERSA_BASE_URL" in env
 OBVERSA_WORKFLOWS: list[str] = env.list("OBVERSA_WORKFLOWS", default=[])
-# The dotted path of a mapping of engines by name, and the name of the one that steps use by default.
+# The dotted path of a mapping of engines by name, and which of them steps use by default.
 OBVERSA_ENGINES: str = env.str("OBVERSA_ENGINES", default="")
 OBVERSA_ENGINE: str = env.str("OBVERSA_ENGINE", default="")
 OBVERSA_WORKFLOWS_DIR: str = env.str("OBVERSA_WORKFLOWS_DIR", default="")

@@ -64,16 +64,20 @@ def broker(prefix: str, settings: LazySettings, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def start_worker(home: Path, broker: str, prefix: str) -> Worker:
-    """`with start_worker(...)`: a Celery worker process that dies with its children."""
+    """`with start_worker(...)`: a Celery worker process that dies with its children.
+
+    Words are options of its command line, names are its environment.
+    """
 
     @contextmanager
-    def started(**environment: str) -> Iterator[subprocess.Popen[bytes]]:
+    def started(*options: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
         with (home / "worker.log").open("ab") as log:
             process = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "celery", "-A", "tests.services.celery_app"),
                     *("worker", "--concurrency", "2", "--loglevel", "WARNING"),
                     *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+                    *options,
                 ],
                 cwd=ROOT,
                 env=_environment(home, broker, prefix) | environment,

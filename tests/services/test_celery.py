@@ -124,3 +124,20 @@ def test_a_worker_told_to_stop_finishes_its_step_first(start_worker: Worker, hom
 
     assert flows.statuses(run)["build"] == "passed"
     assert "step:lost" not in flows.kinds(run)
+
+
+def test_a_worker_for_decisions_alone_leaves_the_steps_to_others(
+    start_worker: Worker, home: Path
+) -> None:
+    run = start("asks")
+    with start_worker("-Q", "control,notify"):
+        until(Heartbeat.objects.filter(role="worker").exists, home)
+        time.sleep(1)
+        assert set(Attempt.objects.values_list("status", flat=True)) == {"ready"}
+        assert flow.effects() == []
+
+        with start_worker("-Q", "steps"):
+            to_its_end(run, home)
+
+    assert status(run) == "passed"
+    assert sorted(flow.effects()) == flow.expected("asks")
