@@ -130,6 +130,7 @@ def _submit_in(question: Question, attempt: _Attempt) -> GateError | None:
     if question.tally.needed > 1 and not _settles(question, attempt):
         question.release()
         return None
+    _tell_deputy(question, attempt)
     if in_one_act:
         question.claim(router)
     _record_answer(question, router, attempt.answer)
@@ -169,6 +170,13 @@ def _settles(question: Question, attempt: _Attempt) -> bool:
         **({"deputyFor": given.deputy_for} if given.deputy_for else {}),
     )
     return settles
+
+
+def _tell_deputy(question: Question, attempt: _Attempt) -> None:
+    """In whose place the answer is given; of several, each says so itself."""
+    place = access.place_of(attempt.principal, question.row)
+    if question.tally.needed == 1 and place.deputy_for:
+        question.note(EventKind.DEPUTIZED, deputyFor=place.deputy_for)
 
 
 def _record_answer(question: Question, router: str, answer: _Answer) -> None:

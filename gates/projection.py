@@ -24,7 +24,7 @@ RUN_KINDS: Final = frozenset({EventKind.RUN_CANCEL, EventKind.RUN_END, EventKind
 # What time does to a question that is seen in its row.
 TIME_KINDS: Final = frozenset({EventKind.EXPIRED, EventKind.ESCALATED, EventKind.OVERDUE})
 # One of several answers, and that somebody is going to answer who was not asked.
-ANSWER_KINDS: Final = frozenset({EventKind.RESPONDED, EventKind.OVERRIDDEN})
+ANSWER_KINDS: Final = frozenset({EventKind.RESPONDED, EventKind.DEPUTIZED, EventKind.OVERRIDDEN})
 ROW_KINDS: Final = frozenset(
     {*CALLBACK_KINDS, EventKind.ROUTED, EventKind.WITHDRAWN, *TIME_KINDS, *ANSWER_KINDS}
 )
@@ -57,6 +57,7 @@ class Projection:
         # Asked anew, a question has no answers: those of before are in its record alone.
         self.emptied: set[str] = set()
         self._settled: set[str] = set()
+        self._deputies: dict[str, str] = {}
         self._held = before
         self._later: list[dict[str, Any]] = []
 
@@ -236,9 +237,12 @@ class Projection:
             told = {"by": event.actor, "reason": event.fields["reason"], "at": iso(event.ts)}
             row.routing = {**row.routing, "override": told}
             return
+        deputy_for = columns.text(event.fields.get("deputyFor", ""), 200)
+        if event.kind == EventKind.DEPUTIZED:
+            self._deputies[row.request_id] = deputy_for
+            return
         if event.fields.get("settles") is True:
             self._settled.add(row.request_id)
-        deputy_for = columns.text(event.fields.get("deputyFor", ""), 200)
         self._response(row, event, event.fields.get("person"), at, deputy_for=deputy_for)
 
     def _submitted(self, row: Request, event: Event, at: datetime) -> None:
@@ -250,7 +254,8 @@ class Projection:
         row.answered_at = at
         if row.request_id not in self._settled:
             overrides = row.how == Request.How.OVERRIDDEN
-            self._response(row, event, by, at, overrides=overrides)
+            deputy_for = self._deputies.get(row.request_id, "")
+            self._response(row, event, by, at, overrides=overrides, deputy_for=deputy_for)
 
     def _response(self, row: Request, event: Event, by: object, at: datetime, **more: Any) -> None:
         answer = Response(

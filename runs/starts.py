@@ -244,6 +244,7 @@ class Start:
             idempotency_key=steps.idempotency_key(str(self.due.run_id), state, self.path),
             on_callback="wait",
             default_answers=default_answers(state.expired),
+            overridden=frozenset(state.overridden),
             approved=ready_at(state, self.path),
             actions=state.actions,
             dry_run=state.dry_run,

@@ -89,6 +89,8 @@ class Context(Tools, ToolCalls):
     skipped_findings: tuple[Any, ...] = ()
     default_answers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What counts for this run's questions that nobody answered in time, by request id."""
+    overridden: frozenset[str] = frozenset()
+    """The questions of this run that were answered over the heads of those who were asked."""
     approved: tuple[Ready, ...] = ()
     """Calls of tools that somebody allowed and that run before the job does."""
     actions: Mapping[str, Action] = field(default_factory=dict)

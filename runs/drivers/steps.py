@@ -76,6 +76,7 @@ def _context(session: MemorySession, start: StartStep) -> Context:
         idempotency_key=execute.idempotency_key(session.name, session.state, start.path),
         on_callback="wait" if session.attended else "exit",
         default_answers=default_answers(session.state.expired),
+        overridden=frozenset(session.state.overridden),
         approved=ready_at(session.state, start.path),
         actions=session.state.actions,
         dry_run=session.state.dry_run,

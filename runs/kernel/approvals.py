@@ -44,6 +44,9 @@ RECONCILE_APART_SCHEMA: Final[Mapping[str, JSONValue]] = {
     },
     "required": ["action"],
 }
+# Why a question has its end, where no person who was asked gave it (peers.md D10).
+TIMED_OUT: Final = "timed_out"
+OVERRIDDEN: Final = "overridden"
 _FIELD: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -129,7 +132,7 @@ def approval_outcome(response: Mapping[str, Any], *, question: str, target: str 
 def expired_outcome(over: Mapping[str, Any], *, question: str, target: str | None) -> Outcome:
     """What a question leads to that nobody answered in its time: a no, or its default answer.
 
-    The words and `expired` in the data say that it was the clock and no person.
+    The words, and `expired` and `how` in the data, say that it was the clock and no person.
     """
     words = expired_words(over.get("expiredAt"))
     answer = over.get("answer")
@@ -140,7 +143,13 @@ def expired_outcome(over: Mapping[str, Any], *, question: str, target: str | Non
     if outcome.status == "pass":
         outcome = outcome.evolve(summary=f"{words}: taken as approved by default")
     assert isinstance(outcome.data, Mapping)
-    return outcome.evolve(data={**outcome.data, "expired": True})
+    return outcome.evolve(data={**outcome.data, "expired": True, "how": TIMED_OUT})
+
+
+def overridden_outcome(outcome: Outcome) -> Outcome:
+    """The outcome of an answer that was given over the heads of those who were asked."""
+    data = outcome.data if isinstance(outcome.data, Mapping) else {}
+    return outcome.evolve(data={**data, "how": OVERRIDDEN})
 
 
 def waiting_outcome(request: CallbackRequest, *, question: str) -> Outcome:

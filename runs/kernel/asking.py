@@ -14,6 +14,7 @@ from runs.kernel.approvals import (
     dead_outcome,
     default_input,
     expired_outcome,
+    overridden_outcome,
     reconcile_outcome,
     reconcile_request,
     waiting_outcome,
@@ -237,7 +238,7 @@ def follow_up(state: RunState, place: Place, slot: Slot, now: int) -> list[Event
         if purpose == actions.DOUBT:
             return _settled(place, slot, held, now)
         if purpose == "approval":
-            return [_approved(place, slot, held, now)]
+            return [_approved(state, place, slot, held, now)]
         if purpose == "reconcile":
             outcome = reconcile_outcome(held.response or {})
             if outcome is not None:
@@ -294,13 +295,15 @@ def _kept_back(state: RunState, slot: Slot) -> bool:
     return holds and slot.request_id not in state.resumed
 
 
-def _approved(place: Place, slot: Slot, held: Held, now: int) -> Event:
+def _approved(state: RunState, place: Place, slot: Slot, held: Held, now: int) -> Event:
     assert slot.ask is not None
     outcome = approval_outcome(
         held.response or {},
         question=held.request.decision_text,
         target=slot.ask.get("target"),
     )
+    if slot.request_id in state.overridden:
+        outcome = overridden_outcome(outcome)
     return _job_end(place.path, place.leaf.label, outcome, held.request, now)
 
 

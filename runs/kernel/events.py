@@ -91,8 +91,9 @@ class EventKind(StrEnum):
     TOOL_SUPPRESSED = "tool.suppressed"
     TOOL_INDETERMINATE = "tool.indeterminate"
     TOOL_SETTLED = "tool.settled"
-    # One of several people has answered, or somebody was named to answer.
+    # One of several people has answered, somebody answers for another, or was named to answer.
     RESPONDED = "callback-responded"
+    DEPUTIZED = "callback-deputized"
     ASSIGNED = "callback-assigned"
     DELEGATED = "callback-delegated"
     # Answered by somebody who was not asked, with a reason.

@@ -12,6 +12,7 @@ from runs.kernel.approvals import (
     approval_request,
     dead_outcome,
     default_input,
+    overridden_outcome,
 )
 from runs.kernel.errors import DeclarationError, LoopError
 from runs.kernel.gate import CallbackRequest
@@ -163,7 +164,8 @@ def _decide(
         given = made
     else:
         return Asking(request=request, routing={})
-    return approval_outcome(given, question=request.decision_text, target=leaf.ask.target)
+    outcome = approval_outcome(given, question=request.decision_text, target=leaf.ask.target)
+    return overridden_outcome(outcome) if request.request_id in ctx.overridden else outcome
 
 
 def _answered(ctx: Any, request: CallbackRequest) -> Mapping[str, Any] | None:

@@ -82,7 +82,12 @@ def test_without_more_said_it_is_a_no_that_says_whose() -> None:
     outcome = run.node("g", "ok").outcome
     assert outcome.status == "fail"
     assert outcome.summary == WORDS
-    assert outcome.data == {"approved": False, "note": WORDS, "expired": True}
+    assert outcome.data == {
+        "approved": False,
+        "note": WORDS,
+        "expired": True,
+        "how": "timed_out",
+    }
     assert run.phases("ship") == ["aborted"]
 
 
@@ -115,6 +120,7 @@ def test_the_default_answer_counts_and_is_not_taken_for_a_persons() -> None:
         "approved": True,
         "note": f"{WORDS}: quiet is a yes",
         "expired": True,
+        "how": "timed_out",
     }
     assert held(run).response is None
     assert run.kinds(EventKind.SUBMITTED) == []
