@@ -93,7 +93,14 @@ def _uuid(value: Any) -> UUID:
     return UUID(value)
 
 
+def _status(value: Any) -> str:
+    if value not in Request.OPEN:
+        raise ValueError(value)
+    return str(value)
+
+
 _READ: Final[dict[str, Callable[[Any], Any]]] = {
+    "status": _status,
     "priority": _number,
     "due_order": _time,
     "created_at": _time,
@@ -104,6 +111,8 @@ _READ: Final[dict[str, Callable[[Any], Any]]] = {
 URGENT_FIRST: Final = Order(
     (("priority", True), ("due_order", False), ("created_at", False), ("id", False))
 )
+# A queue shows what nobody holds before what somebody holds: "pending" comes after "claimed".
+FREE_FIRST: Final = Order((("status", True), *URGENT_FIRST.keys))
 NEWEST_FIRST: Final = Order((("changed_at", True), ("id", True)))
 
 
@@ -152,12 +161,46 @@ def _fitting(keys: list[UUID], order: Order) -> int:
 
 
 def _first_keys(parts: Sequence[QuerySet[Request]], order: Order, count: int) -> list[UUID]:
-    """The first primary keys of all parts together, found by one UNION ALL."""
-    columns = [name for name, _ in order.keys]
+    """The first primary keys of all parts together."""
+    at = [name for name, _ in order.keys].index("id")
+    keys = [head[at] for head in first_of(parts, order, count)]
+    return [key if isinstance(key, UUID) else UUID(str(key)) for key in keys]
+
+
+def last_of(parts: Sequence[QuerySet[Request]], order: Order, count: int) -> Any:
+    """The first key of the row that is number `count` of all parts together.
+
+    None where there are fewer. It is the database that counts; one value comes back.
+    """
+    key, down = order.keys[0]
+    statement, parameters = _union(
+        [part.order_by(*order.names()).values(key)[:count] for part in parts]
+    )
+    if not statement:
+        return None
+    name = connection.ops.quote_name(key)
+    sql = (
+        f"SELECT {name} FROM ({statement}) AS heads "  # noqa: S608  no outside text
+        f"ORDER BY {name} {'DESC' if down else 'ASC'} LIMIT 1 OFFSET %s"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [*parameters, count - 1])
+        found = cursor.fetchone()
+    return None if found is None else _moment(found[0])
+
+
+def _moment(value: Any) -> Any:
+    """A time as the database's driver gives it, as one that a filter takes."""
+    if isinstance(value, str):
+        return datetime.fromisoformat(value).replace(tzinfo=UTC)
+    return value
+
+
+def _union(queries: Sequence[QuerySet[Any, Any]]) -> tuple[str, list[Any]]:
+    """One statement that has the rows of all of them, and its parameters."""
     statements: list[str] = []
     parameters: list[Any] = []
-    for number, part in enumerate(parts):
-        query = part.order_by(*order.names()).values_list(*columns)[:count]
+    for number, query in enumerate(queries):
         try:
             sql, values = query.query.sql_with_params()
         except EmptyResultSet:
@@ -165,13 +208,25 @@ def _first_keys(parts: Sequence[QuerySet[Request]], order: Order, count: int) ->
         # A limit inside a compound needs a select of its own around it on SQLite.
         statements.append(f"SELECT * FROM ({sql}) AS part_{number}")  # noqa: S608  no outside text
         parameters += values
-    if not statements:
+    return " UNION ALL ".join(statements), parameters
+
+
+def first_of(
+    parts: Sequence[QuerySet[Request]], order: Order, count: int, *more: str
+) -> list[tuple[Any, ...]]:
+    """The keys of the order, and `more` columns, of the first rows of all parts together.
+
+    Found by one UNION ALL; values are as the database's driver gives them.
+    """
+    columns = [name for name, _ in order.keys]
+    statement, parameters = _union(
+        [part.order_by(*order.names()).values_list(*columns, *more)[:count] for part in parts]
+    )
+    if not statement:
         return []
     with connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join(statements), parameters)
+        cursor.execute(statement, parameters)
         heads = cursor.fetchall()
-    at = columns.index("id")
     for number, (_, down) in reversed(list(enumerate(order.keys))):
         heads.sort(key=itemgetter(number), reverse=down)
-    heads = heads[:count]
-    return [key if isinstance(key, UUID) else UUID(str(key)) for key in (row[at] for row in heads)]
+    return heads[:count]

@@ -8,10 +8,10 @@ from typing import Any, Final
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from gates import queries
+from gates import narrowing, queries
 from gates.details import GateDetail
 from gates.principals import Principal
-from runs.plaintext import visible
+from gates.team_page import narrow_form
 
 TABS: Final = {
     "mine": ("Mine", "Questions that you hold"),
@@ -21,7 +21,7 @@ TABS: Final = {
     "history": ("History", "Answered, expired and withdrawn questions"),
 }
 
-_NAMES: Final = {"q": "search", "due": "due"}
+FIELDS: Final = ("q", "workflow", "gate", "kind", "team", "due")
 
 
 def tab_of(detail: GateDetail) -> str:
@@ -40,47 +40,58 @@ def counts_of(who: Principal) -> dict[str, str]:
 def inbox_page(who: Principal, query: Mapping[str, str], tab: str = "") -> dict[str, Any]:
     """What gates/_list.html shows; `tab` is where to begin when the address names none."""
     tab = query.get("tab", "") or tab
-    given = {key: query.get(key, "").strip()[:200] for key in ("workflow", "kind", "team", "due")}
-    q = query.get("q", "").strip()[:200]
+    given = narrowing.given_in(query, FIELDS)
     if tab not in TABS:
         # What somebody began comes before what nobody has begun.
         tab = "mine" if queries.inbox_counts(who)["mine"] else "unclaimed"
-    found = queries.inbox(who, tab, q=q, filters=given, cursor=query.get("cursor") or None)
-    kept = {key: value for key, value in {"q": q, **given}.items() if value}
+    found = queries.inbox(
+        who, tab, q=given.get("q", ""), filters=given, cursor=query.get("cursor") or None
+    )
     here = reverse("gates:inbox")
+    selecting = query.get("select") == "1" and found.tab in ("mine", "unclaimed")
+    kept = {**given, **({"select": "1"} if selecting else {})}
 
     def url(**changes: str) -> str:
         wanted = {"tab": found.tab, **kept, **changes}
         text = urlencode({key: value for key, value in wanted.items() if value})
         return f"{here}?{text}"
 
-    narrowed = bool(kept)
     return {
         "tab": found.tab,
-        "q": q,
+        "q": given.get("q", ""),
         "tabs": [
             {
                 "key": key,
                 "label": label,
                 "title": about,
                 "count": count_text(found.counts[key]) if key in found.counts else None,
-                "url": url(tab=key),
+                "url": url(tab=key, select=""),
                 "active": key == found.tab,
             }
             for key, (label, about) in TABS.items()
         ],
-        "filters": [
-            {"label": visible(f"{_NAMES.get(key, key)}: {value}"), "remove_url": url(**{key: ""})}
-            for key, value in kept.items()
-        ],
+        "filters": narrowing.chips(given, url),
+        "narrow": narrow_form(
+            who, "inbox", given, here, tab=found.tab, team_names=tuple(_teams_of(who))
+        ),
+        "selecting": selecting,
+        "select_url": url(select="" if selecting else "1")
+        if found.rows and found.tab in ("mine", "unclaimed")
+        else "",
+        # A row opened in a narrowed list keeps the list as it is, also after a reload.
+        "row_query": f"?{urlencode({'tab': found.tab, **kept})}" if kept else "",
         "rows": found.rows,
         "next_url": url(cursor=found.next) if found.next else None,
-        "empty_kind": "search" if narrowed else found.tab,
+        "empty_kind": "search" if given else found.tab,
         "list_url": url(),
         "clear_url": f"{here}?tab={found.tab}",
         "unclaimed_url": f"{here}?tab=unclaimed",
         "workflows_url": reverse("runs:workflow-list"),
     }
+
+
+def _teams_of(who: Principal) -> list[str]:
+    return [token.partition(":")[2] for token in who.tokens if token.startswith("group:")]
 
 
 def count_text(number: int) -> str:

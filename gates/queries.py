@@ -7,27 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import Q, QuerySet, Value
-from django.utils import timezone
+from django.core.exceptions import EmptyResultSet
+from django.db import connection
+from django.db.models import Exists, OuterRef, Q, QuerySet, Value
 
 from gates import access
-from gates.cursors import NEWEST_FIRST, URGENT_FIRST, Order, page_of
-from gates.models import Request
+from gates.cursors import FREE_FIRST, NEWEST_FIRST, URGENT_FIRST, Order, last_of, page_of
+from gates.models import Request, Response
+from gates.narrowing import looks_closer, narrow, search
 from gates.principals import Principal
 from gates.rows import InboxRow, rows_for
 from runs.audiences import audiences_with
 
 TABS: Final = ("mine", "unclaimed", "others", "asked", "history")
 COUNTED_TO: Final = 99
+QUEUE_TO: Final = 999
+# No index finds words, and a history may have millions of rows.
+LOOKED_AT: Final = 10_000
 PAGE: Final = 50
 _CLOSED: Final = (Request.Status.ANSWERED, Request.Status.EXPIRED, Request.Status.CANCELLED)
 # What a line of a list does not show may be megabytes, and a socket reads its list at every ring.
 _HEAVY: Final = ("input", "presentation", "run__params", "run__outcome")
-_SOON: Final = timedelta(hours=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +56,17 @@ def inbox(
     """A tab's rows from the cursor on, and how much waits behind each tab (99 means 99 or more)."""
     access.need_scope(principal, "read")
     tab = tab if tab in TABS else "unclaimed"
-    audiences = audiences_with(principal.tokens)
-    narrowed = _search(q) & _narrow(filters or {})
-    parts = [part.filter(narrowed) for part in _parts(principal, tab, audiences)]
-    page = page_of(parts, _order(tab), cursor, limit, _HEAVY)
+    audiences = access.answerable_audiences(principal)
+    given = {**(filters or {}), "q": q}
+    parts = _parts(principal, tab, audiences)
+    if tab == "history" and looks_closer(given):
+        since = last_of(parts, NEWEST_FIRST, LOOKED_AT)
+        parts = parts if since is None else [part.filter(changed_at__gte=since) for part in parts]
+    narrowed = narrow(given)
+    page = page_of([part.filter(narrowed) for part in parts], _order(tab), cursor, limit, _HEAVY)
     return Inbox(
         tab=tab,
-        rows=rows_for(principal, page.rows),
+        rows=rows_for(principal, page.rows, audiences),
         next=page.next,
         counts=_counts(principal, audiences),
     )
@@ -66,19 +74,19 @@ def inbox(
 
 def inbox_counts(principal: Principal) -> dict[str, int]:
     """How much waits behind each tab but history, counted up to 99, in one statement."""
-    return _counts(principal, audiences_with(principal.tokens))
+    return _counts(principal, access.answerable_audiences(principal))
 
 
 def open_for(principal: Principal, limit: int = PAGE) -> list[Request]:
     """What this person may answer now or holds already, most urgent first."""
-    audiences = audiences_with(principal.tokens)
+    audiences = access.answerable_audiences(principal)
     parts = [part for tab in ("mine", "unclaimed") for part in _parts(principal, tab, audiences)]
     return page_of(parts, URGENT_FIRST, None, limit, _HEAVY).rows
 
 
 def open_elsewhere(principal: Principal, limit: int = PAGE) -> list[Request]:
     """Open questions this person follows without holding them: held by others, or asked by them."""
-    audiences = audiences_with(principal.tokens)
+    audiences = access.answerable_audiences(principal)
     found: dict[UUID, Request] = {}
     for tab in ("others", "asked"):
         parts = _parts(principal, tab, audiences)
@@ -94,19 +102,48 @@ def changed_since(principal: Principal, since: datetime, limit: int = PAGE) -> l
 
 
 def team_queue(
-    group: str, *, principal: Principal, cursor: str | None = None, limit: int = PAGE
+    group: str,
+    *,
+    principal: Principal,
+    filters: Mapping[str, str] | None = None,
+    cursor: str | None = None,
+    limit: int = PAGE,
 ) -> Inbox:
-    """The group's open questions, most urgent first; only what this caller may see."""
+    """The group's open questions, what nobody holds first, then by urgency.
+
+    `counts` has those that are free and those that are held, each up to 999 (999 means more).
+    """
     access.need_scope(principal, "read")
-    named = audiences_with([f"group:{group}"])
-    visible = access.visible_requests(principal)
-    parts = [
-        visible.filter(audience=audience, status=status)
-        for audience in named
+    parts = {
+        status: [_of_team(principal, group, audience, status) for audience in audiences]
+        for audiences in [audiences_with([f"group:{group}"])]
         for status in Request.OPEN
-    ]
-    page = page_of(parts, URGENT_FIRST, cursor, limit, _HEAVY)
-    return Inbox(tab="team", rows=rows_for(principal, page.rows), next=page.next, counts={})
+    }
+    narrowed = narrow(filters or {})
+    page = page_of(
+        [part.filter(narrowed) for found in parts.values() for part in found],
+        FREE_FIRST,
+        cursor,
+        limit,
+        _HEAVY,
+    )
+    names = dict(zip(Request.OPEN, ("free", "held"), strict=True))
+    counts = count_up_to(
+        [(names[status], part) for status, found in parts.items() for part in found], QUEUE_TO
+    )
+    return Inbox(
+        tab="team",
+        rows=rows_for(principal, page.rows),
+        next=page.next,
+        counts={"free": 0, "held": 0} | counts,
+    )
+
+
+def _of_team(principal: Principal, group: str, audience: int, status: str) -> QuerySet[Request]:
+    """One audience's questions of the team; whoever is not of it sees what they may see anyway."""
+    is_theirs = access.sees_all(principal) or f"group:{group}" in principal.tokens
+    seen = Request.objects.all() if is_theirs else access.visible_requests(principal)
+    return seen.filter(audience=audience, status=status)
 
 
 def requests(
@@ -126,18 +163,22 @@ def requests(
     Without a status these are the open ones. Returns the rows and the next cursor.
     """
     access.need_scope(principal, "read")
-    wanted = _search(q)
+    wanted = search(q)
+    named = Q()
     if kind:
         wanted &= Q(kind=kind)
     if run_id is not None:
-        wanted &= Q(run=run_id)
+        named &= Q(run=run_id)
     if audience:
-        wanted &= Q(audience__in=audiences_with([audience]))
+        named &= Q(audience__in=audiences_with([audience]))
     if mine:
-        wanted &= Q(audience__in=audiences_with(principal.tokens))
-    visible = access.visible_requests(principal).filter(wanted)
+        wanted &= Q(audience__in=access.answerable_audiences(principal))
+    visible = access.visible_requests(principal).filter(named)
     statuses = [status] if status else list(Request.OPEN)
     parts = [visible.filter(status=one) for one in statuses]
+    if status in _CLOSED and (q or kind):
+        parts = [_first(part) for part in parts]
+    parts = [part.filter(wanted) for part in parts]
     page = page_of(parts, URGENT_FIRST, cursor, limit, is_bounded=True)
     return page.rows, page.next
 
@@ -154,7 +195,10 @@ def _parts(principal: Principal, tab: str, audiences: list[int]) -> list[QuerySe
         case "mine":
             return [mine]
         case "unclaimed":
-            return [_for(audience, Request.Status.PENDING) for audience in audiences]
+            return [
+                _for(audience, Request.Status.PENDING).exclude(_answered_by(principal))
+                for audience in audiences
+            ]
         case "others":
             return [
                 _for(audience, Request.Status.CLAIMED).exclude(holder=me) for audience in audiences
@@ -170,28 +214,39 @@ def _parts(principal: Principal, tab: str, audiences: list[int]) -> list[QuerySe
     return own + theirs
 
 
+def _answered_by(principal: Principal) -> Q:
+    """Questions of several people that this one has answered: they wait for others now."""
+    mine = Response.objects.filter(request=OuterRef("pk"), actor=access.person_of(principal))
+    return Q(needed__gt=1) & Exists(mine)
+
+
+def _first(part: QuerySet[Request]) -> QuerySet[Request]:
+    """The first rows of a long list, which is as far as words are looked for in it."""
+    first = part.order_by(*URGENT_FIRST.names()).values("pk")[:LOOKED_AT]
+    return Request.objects.filter(pk__in=first)
+
+
 def _for(audience: int, status: str) -> QuerySet[Request]:
     return Request.objects.filter(audience=audience, status=status)
 
 
 def _counts(principal: Principal, audiences: list[int]) -> dict[str, int]:
     """Each tab is read up to its 99th row and no further."""
-    counted = [
-        part.annotate(tab=Value(tab)).values_list("tab", flat=True)
-        for tab in TABS[:-1]
-        for part in _parts(principal, tab, audiences)
-    ]
-    return _up_to(counted)
+    parts = [(tab, part) for tab in TABS[:-1] for part in _parts(principal, tab, audiences)]
+    return dict.fromkeys(TABS[:-1], 0) | count_up_to(parts, COUNTED_TO)
 
 
-def _up_to(parts: Sequence[QuerySet[Any, Any]]) -> dict[str, int]:
-    from django.db import connection
-
-    counts = dict.fromkeys(TABS[:-1], 0)
+def count_up_to(parts: Sequence[tuple[str, QuerySet[Any]]], limit: int) -> dict[str, int]:
+    """How many rows there are under each name, in one statement; `limit` means as many or more."""
+    counts: dict[str, int] = {}
     statements: list[str] = []
     parameters: list[Any] = []
-    for number, part in enumerate(parts):
-        sql, values = part[:COUNTED_TO].query.sql_with_params()
+    for number, (name, part) in enumerate(parts):
+        named = part.order_by().annotate(tab=Value(name)).values_list("tab", flat=True)
+        try:
+            sql, values = named[:limit].query.sql_with_params()
+        except EmptyResultSet:
+            continue  # the compiler knows that nothing fits
         # The text comes from the query compiler; values travel as parameters.
         statements.append(f"SELECT tab, COUNT(*) FROM ({sql}) AS part_{number} GROUP BY tab")  # noqa: S608  no outside text
         parameters += values
@@ -200,50 +255,5 @@ def _up_to(parts: Sequence[QuerySet[Any, Any]]) -> dict[str, int]:
     with connection.cursor() as cursor:
         cursor.execute(" UNION ALL ".join(statements), parameters)
         for tab, count in cursor.fetchall():
-            counts[tab] = min(COUNTED_TO, counts[tab] + count)
+            counts[tab] = min(limit, counts.get(tab, 0) + count)
     return counts
-
-
-def _search(q: str) -> Q:
-    """Words anywhere in the question, or the start of a fingerprint or of a run's id."""
-    wanted = Q()
-    for word in q.replace("\0", "").split()[:8]:
-        found = (
-            Q(decision_text__icontains=word)
-            | Q(gate_id__icontains=word)
-            | Q(run__workflow__icontains=word)
-            | Q(run__stream__icontains=word)
-        )
-        hexadecimal = word.lower().replace("-", "")
-        if len(word) >= 4 and all(letter in "0123456789abcdef" for letter in hexadecimal):
-            found |= Q(digest__startswith=hexadecimal) | Q(run__id__in=_runs_named(hexadecimal))
-        wanted &= found
-    return wanted
-
-
-def _runs_named(start: str) -> list[UUID]:
-    """Runs whose id begins so: a range of ids, which every database can look up."""
-    from runs.models import Run
-
-    start = start[:32]
-    low, high = UUID(start.ljust(32, "0")), UUID(start.ljust(32, "f"))
-    return list(Run.objects.filter(pk__gte=low, pk__lte=high).values_list("pk", flat=True)[:20])
-
-
-def _narrow(filters: Mapping[str, str]) -> Q:
-    """The filters of the page's address; unknown ones and empty ones narrow nothing."""
-    wanted = Q()
-    given = {name: value.replace("\0", "") for name, value in filters.items() if value}
-    if "workflow" in given:
-        wanted &= Q(run__workflow=given["workflow"])
-    if given.get("kind") in Request.Kind.values:
-        wanted &= Q(kind=given["kind"])
-    if "team" in given:
-        wanted &= Q(audience__in=audiences_with([f"group:{given['team']}"]))
-    if "asked_by" in given:
-        wanted &= Q(asked_by=given["asked_by"])
-    if given.get("due") == "overdue":
-        wanted &= Q(due_order__lt=timezone.now())
-    elif given.get("due") == "soon":
-        wanted &= Q(due_order__lt=timezone.now() + _SOON)
-    return wanted

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.auth.models import Group
-from django.db.models import Count, Min
+from django.db.models import Count, OuterRef, Subquery
 
 from gates import access
 from gates.models import Request
 from gates.principals import Principal
-from runs.models import AudienceToken
+from gates.queries import QUEUE_TO, count_up_to
+from runs.models import Audience, AudienceToken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +37,24 @@ def visible_teams(principal: Principal) -> list[Group]:
     return list(principal.user.groups.order_by("name"))
 
 
+def find_team(principal: Principal, pk: int) -> Group:
+    """The team, for somebody who may see its queue; NotVisible for everybody else."""
+    for group in visible_teams(principal):
+        if group.pk == pk:
+            return group
+    raise access.NotVisible("There is no such team here.")
+
+
+def may_change(principal: Principal) -> bool:
+    """Whether this person says when a team that they see works."""
+    return principal.user is not None and principal.has_perm("gates.change_team")
+
+
 def team_rows(principal: Principal) -> list[TeamRow]:
-    """The teams with what waits for them, in four statements however many teams there are."""
+    """The teams with what waits for them, in five statements however many teams there are.
+
+    A team's numbers are counted up to 999 for each of its audiences; 999 means as many or more.
+    """
     groups = visible_teams(principal)
     members = dict(
         Group.objects.filter(pk__in=[group.pk for group in groups])
@@ -45,31 +62,44 @@ def team_rows(principal: Principal) -> list[TeamRow]:
         .values_list("pk", "members")
     )
     teams_of = _teams_by_audience(groups)
+    counts = count_up_to(
+        [
+            (f"{audience} {status}", Request.objects.filter(audience=audience, status=status))
+            for audience in teams_of
+            for status in Request.OPEN
+        ],
+        QUEUE_TO,
+    )
+    oldest_of = _oldest(list(teams_of))
     opened: Counter[int] = Counter()
     unclaimed: Counter[int] = Counter()
     oldest: dict[int, datetime] = {}
-    waiting = (
-        Request.objects.filter(audience__in=list(teams_of), status__in=Request.OPEN)
-        .values_list("audience", "status")
-        .annotate(count=Count("pk"), oldest=Min("created_at"))
-        .order_by()
-    )
-    for audience, status, count, first in waiting:
-        for team in teams_of[audience]:
-            opened[team] += count
-            unclaimed[team] += count if status == Request.Status.PENDING else 0
-            oldest[team] = min(first, oldest.get(team, first))
+    for audience, teams in teams_of.items():
+        free, held = (counts.get(f"{audience} {status}", 0) for status in Request.OPEN)
+        for team in teams:
+            opened[team] += free + held
+            unclaimed[team] += free
+            if (first := oldest_of.get(audience)) is not None:
+                oldest[team] = min(first, oldest.get(team, first))
     return [
         TeamRow(
             id=group.pk,
             name=group.name,
             member_count=members.get(group.pk, 0),
-            open_count=opened[group.pk],
-            unclaimed_count=unclaimed[group.pk],
+            open_count=min(opened[group.pk], QUEUE_TO),
+            unclaimed_count=min(unclaimed[group.pk], QUEUE_TO),
             oldest_at=oldest.get(group.pk),
         )
         for group in groups
     ]
+
+
+def _oldest(audiences: list[int]) -> dict[int, datetime]:
+    """When the oldest open question of each audience was asked; one look into the index each."""
+    open_ones = Request.objects.filter(audience=OuterRef("pk"), status__in=Request.OPEN)
+    first = Subquery(open_ones.order_by("created_at").values("created_at")[:1])
+    found = Audience.objects.filter(pk__in=audiences).annotate(oldest=first)
+    return {audience: at for audience, at in found.values_list("pk", "oldest") if at is not None}
 
 
 def _teams_by_audience(groups: list[Group]) -> dict[int, list[int]]:

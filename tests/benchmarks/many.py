@@ -1,0 +1,151 @@
+"""A million questions within a minute: rows that PostgreSQL copies from a few of each sort.
+
+Rows alone, without their events; nothing here goes through the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from django.db import connection, models
+from django.utils import timezone
+
+from gates.models import Request, Response
+from runs.audiences import audience_for
+from runs.models import Run
+
+END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=UTC)
+AUDIENCES: Final[tuple[Mapping[str, list[str]] | None, ...]] = (
+    {"groups": ["Release"]},
+    {"groups": ["Release", "Security"]},
+    {"groups": ["Security"]},
+    {"users": ["bench"]},
+    None,
+)
+# Of the closed ones; what is left over is answered.
+ENDS: Final = {"expired": 0.05, "superseded": 0.1, "cancelled": 0.05}
+SCHEMA: Final = {
+    "type": "object",
+    "properties": {"approved": {"type": "boolean"}, "note": {"type": "string"}},
+    "required": ["approved"],
+}
+
+
+def fill(total: int, open_count: int) -> None:
+    """`total` questions of many runs, `open_count` of them open and a tenth of those held."""
+    made = 0
+    _runs(max(2, total // 100))
+    sorts = len(AUDIENCES)
+    for index, audience in enumerate(AUDIENCES):
+        counts = {"pending": open_count * 9 // 10 // sorts, "claimed": open_count // 10 // sorts}
+        closed = (total - open_count) // sorts
+        counts |= {status: int(closed * share) for status, share in ENDS.items()}
+        counts["answered"] = total // sorts - sum(counts.values())
+        for status, count in counts.items():
+            _copies(_first(index, audience, status), made, count, max(2, total // 100))
+            made += count
+    _answers()
+    # As autovacuum does within a minute.
+    with connection.cursor() as cursor:
+        for table in (Request, Response, Run):
+            cursor.execute(f"VACUUM ANALYZE {table._meta.db_table}")
+
+
+def _runs(count: int) -> None:
+    now = timezone.now()
+    first = Run(
+        kind=Run.Kind.EXTERNAL,
+        stream="bench-0",
+        audience=audience_for({"keys": ["bench"]}),
+        started_by="key:bench",
+        created_at=now,
+        changed_at=now,
+    )
+    first.save()
+    _insert(
+        Run,
+        first.pk,
+        1,
+        count,
+        {"id": "md5('run' || g)::uuid", "stream": "'bench-' || g"},
+    )
+
+
+def _first(index: int, audience: Mapping[str, list[str]] | None, status: str) -> Request:
+    """One question of this sort, of which the others are copies."""
+    now = timezone.now()
+    is_answered = status == "answered"
+    row = Request(
+        run=Run.objects.get(stream="bench-0"),
+        request_id=f"first-{index}-{status}",
+        gate_id=f"gate-{index}",
+        gate_version=1,
+        digest="0" * 64,
+        decision_text="Approve the release?",
+        response_schema=SCHEMA,
+        input={"revision": "abc123", "notes": "x" * 200},
+        audience=audience_for(audience),
+        asked_by="key:bench",
+        status=status,
+        holder="user:999" if status == "claimed" else "",
+        claim_seq=1 if status == "claimed" else None,
+        claimed_at=now - timedelta(minutes=5) if status in ("claimed", "answered") else None,
+        due_order=END_OF_TIME,
+        asked_seq=1,
+        created_at=now - timedelta(minutes=20),
+        changed_at=now,
+        answered_at=now if is_answered else None,
+        answered_by="user:999" if is_answered else "",
+    )
+    row.save()
+    return row
+
+
+def _copies(first: Request, after: int, count: int, runs: int) -> None:
+    """Every seventh is due; they were asked and answered over the last hundred days."""
+    ago = "make_interval(secs => (g * 7919 % 8640000))"
+    over = {
+        "id": "md5('request' || g)::uuid",
+        "run_id": f"md5('run' || (1 + g % {runs - 1}))::uuid",
+        "request_id": "'q' || g || '#1#' || md5('d' || g)",
+        "digest": "md5('d' || g) || md5('e' || g)",
+        "decision_text": "'Approve release ' || g || '?'",
+        "asked_seq": "g",
+        "created_at": f"t.created_at - {ago}",
+        "changed_at": f"t.changed_at - {ago}",
+        "claimed_at": f"t.claimed_at - {ago} - make_interval(secs => g % 600)",
+        "answered_at": f"t.answered_at - {ago}",
+    }
+    if first.status in ("pending", "claimed"):
+        due = "now() + make_interval(secs => (g * 7919 % 864000) - 86400)"
+        over["due_at"] = f"CASE WHEN g % 7 = 0 THEN {due} END"
+        over["due_order"] = f"CASE WHEN g % 7 = 0 THEN {due} ELSE t.due_order END"
+    _insert(Request, first.pk, after + 1, after + count - 1, over)
+
+
+def _insert(
+    model: type[models.Model], pk: Any, low: int, high: int, over: Mapping[str, str]
+) -> None:
+    """Copies of a row, numbered g; `over` has the columns that differ, as SQL of this file."""
+    columns = [field.column for field in model._meta.concrete_fields]
+    values = [over.get(name, f't."{name}"').replace("%", "%%") for name in columns]
+    names = ", ".join(f'"{name}"' for name in columns)
+    table = model._meta.db_table
+    sql = (
+        f'INSERT INTO "{table}" ({names}) SELECT {", ".join(values)} '  # noqa: S608  no outside text
+        f'FROM "{table}" t, generate_series(%s::bigint, %s::bigint) g WHERE t.id = %s'
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [low, high, pk])
+
+
+def _answers() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO gates_response (request_id, actor, response, at, surface, seq) "
+            "SELECT id, answered_by, %s, answered_at, 'browser', asked_seq FROM gates_request "
+            "WHERE status = 'answered'",
+            ['{"approved":true}'],
+        )
