@@ -87,7 +87,7 @@ def receipt_of(who: Principal, pk: UUID) -> dict[str, Any]:
 
 
 def public_key() -> str:
-    """The key that checks this installation's signatures, in base64; it goes with the secret key."""
+    """The key that checks our signatures, in base64; it changes with the secret key."""
     return base64.b64encode(_key().public_key().public_bytes_raw()).decode()
 
 

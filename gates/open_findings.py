@@ -34,6 +34,15 @@ def open_findings(row: Request) -> list[str]:
     return found[:MAX_SHOWN] + ([f"and {left} more, in the record of the run"] if left > 0 else [])
 
 
+def steps_behind(row: Request) -> set[tuple[str, ...]]:
+    """The places of the steps that the question's step needs, near or far."""
+    if not row.step_path:
+        return set()
+    parent = row.step_path[:-1]
+    needs = dict(Step.objects.filter(run=row.run_id, parent=parent).values_list("name", "needs"))
+    return {(*parent, name) for name in _behind(row.step_path[-1], needs)}
+
+
 def _behind(name: str, needs: Mapping[str, list[str]]) -> set[str]:
     """Everything that has to be done before the step, near or far."""
     found: set[str] = set()

@@ -21,6 +21,7 @@ from gates.receipt_schemas import ReceiptFile, ReceiptKey
 from gates.schemas import EXAMPLE_REQUEST
 from runs.formfields import pretty
 from runs.replies import caller, reply
+from runs.report.verifying import ALGORITHM
 
 router = Router(tags=["Requests"], by_alias=True)
 RequestKey = Annotated[
@@ -53,7 +54,7 @@ def get_receipt(request: HttpRequest, key: RequestKey) -> HttpResponse:
 def get_receipt_key(request: HttpRequest) -> HttpResponse:
     """The public key of this installation; it changes with its secret key."""
     caller(request, "read")
-    told = {"algorithm": decision_receipts.ALGORITHM, "publicKey": decision_receipts.public_key()}
+    told = {"algorithm": ALGORITHM, "publicKey": decision_receipts.public_key()}
     return reply(told)
 
 
