@@ -16,6 +16,7 @@ from gates.acting import kept_from, need_reason
 from gates.errors import AlreadyAnswered, AnswerRefused, GateError, NotOwner, StaleDigest
 from gates.holding import Question
 from gates.models import Request, Response
+from gates.open_findings import unseen
 from gates.principals import Principal, fresh, router_of
 from gates.receipts import Receipt, next_of
 from runs import record
@@ -74,8 +75,11 @@ def submit(
     response: object,
     even_cancelled: bool = False,
     router_id: str | None = None,
+    seen: bool = False,
 ) -> Receipt:
     """Answer the question.
+
+    `seen` says that its open findings were read; without it no yes counts where there are any.
 
     Without a token the caller's own claim is used; when nobody holds the question, claim and
     answer are one act, and a wrong answer leaves no claim behind. `digest` says which question
@@ -98,6 +102,7 @@ def submit(
             or question.not_open(even_cancelled=even_cancelled)
             or question.no_seat_left(principal)
             or actions.refusal(question.row, attempt.answer.value)
+            or unseen(turn.state, question.row, attempt.answer.value, seen=seen)
             or _submit_in(question, attempt)
         )
     if isinstance(refusal, AlreadyAnswered):

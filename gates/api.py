@@ -213,6 +213,7 @@ def submit_request(request: HttpRequest, key: RequestKey, payload: SubmitRequest
         digest=payload.digest,
         response=payload.response,
         even_cancelled=payload.even_cancelled,
+        seen=payload.seen,
     )
     return reply(wire.receipt(receipt))
 

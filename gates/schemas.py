@@ -172,6 +172,10 @@ class SubmitRequest(Body):
     response: Json = Field(description="What the question's `responseSchema` asks for.")
     router_id: RouterId = None
     even_cancelled: EvenCancelled = False
+    seen: bool = Field(
+        default=False,
+        description="The open findings of the work before it were read: no yes counts without.",
+    )
 
 
 class WithReason(Body):

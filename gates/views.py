@@ -165,6 +165,7 @@ def answer(request: HttpRequest, pk: UUID) -> HttpResponse:
             digest=request.POST.get("digest", ""),
             response=form.response(),
             even_cancelled=request.POST.get("kept") == "on",
+            seen=request.POST.get("seen_findings") == "on",
         )
     except AnswerRefused as refusal:
         form.add_faults(refusal.fields)

@@ -9,8 +9,11 @@ import pytest
 from gates import services
 from gates.models import Request
 from runs import approval, dag, fn_job
+from runs.kernel.findings import Finding
+from runs.kernel.outcomes import Outcome
 from runs.models import Step
-from tests import factories
+from tests import factories, flows
+from tests.gates.calls import person
 from tests.pages import client_of, page_of
 
 pytestmark = pytest.mark.django_db
@@ -83,3 +86,61 @@ def test_without_findings_nothing_is_asked() -> None:
     answer(row, "true")
 
     assert row.responses.exists()
+
+
+def asked_by_a_flow() -> Request:
+    """The same of a run whose record says it."""
+
+    def review(ctx: object) -> Outcome:
+        return Outcome(status="pass", open_findings=(Finding(evidence="No test for zero."),))
+
+    job = dag(
+        "flow",
+        {
+            "review": fn_job("review", review),
+            "approve": {
+                "job": approval("approve", "Ship it?", audience=factories.FOR_ADA),
+                "needs": ["review"],
+            },
+        },
+    )
+    factories.ada()
+    run = flows.ran(job)
+    return Request.objects.get(run=run, status=Request.Status.PENDING)
+
+
+@pytest.mark.parametrize(
+    ("response", "seen", "status"),
+    [
+        ({"approved": True}, False, 422),
+        ({"approved": True}, True, 200),
+        ({"approved": False, "note": "no"}, False, 200),
+    ],
+)
+def test_a_program_has_to_say_that_it_read_them(
+    response: dict[str, Any], seen: bool, status: int
+) -> None:
+    row = asked_by_a_flow()
+    ada = person(factories.ada())
+
+    sent = {"digest": row.digest, "response": response, "seen": seen}
+    told = ada.post(f"/requests/{row.pk}/submit", sent)
+
+    assert told.status_code == status
+    if status == 422:
+        error = told.json()["error"]
+        assert (error["code"], error["field"]) == ("invalid", "seen")
+        assert "No test for zero." in error["message"]
+        assert not row.responses.exists()
+        row.refresh_from_db()
+        assert row.status == Request.Status.PENDING
+
+
+def test_the_page_of_such_a_question_takes_the_tick() -> None:
+    row = asked_by_a_flow()
+    services.claim(row.pk, principal=factories.ada())
+
+    assert answer(row, "true").status_code == 422
+    answer(row, "true", seen_findings="on")
+
+    assert row.responses.get().response == {"approved": True}
