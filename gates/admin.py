@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from gates import keys, services
 from gates.errors import GateError, ReasonMissing
 from gates.masking import masked_input
-from gates.models import ApiKey, Request, Response, Team
+from gates.models import ApiKey, Grant, Request, Response, Team
 from gates.timeline import timeline
 from runs.access import Forbidden, NotVisible
 from runs.admin import ReadOnly
@@ -177,3 +177,15 @@ class TeamAdmin(admin.ModelAdmin[Team]):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         """A team stays the team of its group."""
         return [] if obj is None else ["group"]
+
+
+@admin.register(Grant)
+class GrantAdmin(ReadOnly, admin.ModelAdmin[Grant]):
+    list_display = [
+        "match_value", "scope", "conversation", "principal", "granted_by", "granted_at",
+        "expires_at", "revoked_at",
+    ]  # fmt: skip
+    list_filter = ["scope", "match_type"]
+    search_fields = ["match_value", "principal", "conversation"]
+    date_hierarchy = "granted_at"
+    show_full_result_count = False

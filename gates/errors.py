@@ -127,6 +127,12 @@ class DeputyRefused(GateError):
         self.field = field
 
 
+class PolicyChanged(GateError):
+    """What was decided may not be decided any more."""
+
+    code = "policy-changed"
+
+
 class Expired(GateError):
     """The question's time is over."""
 

@@ -9,6 +9,7 @@ from django.forms import BoundField
 
 from runs.formfields import VerdictField
 from runs.forms import SchemaForm
+from runs.kernel.actions import DENY
 from runs.plaintext import visible
 from runs.schemafield import UNSET
 
@@ -53,7 +54,8 @@ class AnswerForm(SchemaForm):
     @property
     def refuses(self) -> bool:
         """Whether what was sent is a no."""
-        return self.is_approval and self.cleaned_data.get(VERDICT) is False
+        denied = self.cleaned_data.get("decision") == DENY
+        return denied or (self.is_approval and self.cleaned_data.get(VERDICT) is False)
 
     @property
     def note_field(self) -> BoundField | None:

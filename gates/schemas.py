@@ -227,6 +227,10 @@ class ReceiptShape(Shape):
                     "actor": "user:7",
                     "at": EXAMPLE_TIME,
                     "seq": 21,
+                    "needed": 1,
+                    "responded": 1,
+                    "settled": True,
+                    "alreadyResolved": False,
                 }
             ]
         },
@@ -238,6 +242,10 @@ class ReceiptShape(Shape):
     actor: str
     at: str
     seq: int
+    needed: int
+    responded: int = Field(description="How many of the answers that are needed are there.")
+    settled: bool = Field(description="Whether the question has its own answer.")
+    already_resolved: bool = Field(description="This very answer was recorded before.")
 
 
 class ResponseShape(Shape):
@@ -247,6 +255,16 @@ class ResponseShape(Shape):
     actor: str
     at: str
     surface: str
+    deputy_for: str | None = Field(description="In whose place it was given.")
+    overrides: bool = Field(description="Given by somebody who was not asked, in an emergency.")
+
+
+class Override(Shape):
+    """Who answered over the heads of others, and why."""
+
+    by: str
+    reason: str
+    at: str
 
 
 class RequestShape(Shape):
@@ -261,6 +279,7 @@ class RequestShape(Shape):
                     "requestId": f"release-approval#1#{EXAMPLE_DIGEST}",
                     **DEFINITION,
                     "masked": [],
+                    "action": None,
                     "digest": EXAMPLE_DIGEST,
                     "kind": "gate",
                     "status": "pending",
@@ -277,7 +296,12 @@ class RequestShape(Shape):
                     "defaultAnswer": None,
                     "onAnswer": "resume",
                     "needed": 1,
+                    "onePerTeam": False,
+                    "excludeRequester": False,
+                    "risk": None,
                     "responses": [],
+                    "how": None,
+                    "override": None,
                     "askedBy": "key:release-bot",
                     "supersededBy": None,
                     "closedReason": None,
@@ -300,6 +324,9 @@ class RequestShape(Shape):
     decision_text: str
     response_schema: dict[str, Json]
     input: Json
+    action: dict[str, Json] | None = Field(
+        description="For the yes to a call: its tool, risk, cost, and what each decision means."
+    )
     masked: list[str] = Field(
         description="The places of the input that this caller may not read; "
         "the digest covers their true values."
@@ -317,8 +344,15 @@ class RequestShape(Shape):
     on_expiry: OnExpiry | None
     default_answer: dict[str, Json] | None
     on_answer: Literal["resume", "hold"]
-    needed: int
-    responses: list[ResponseShape]
+    needed: int = Field(description="How many distinct people have to answer.")
+    one_per_team: bool
+    exclude_requester: bool
+    risk: Literal["low", "medium", "high"] | None
+    responses: list[ResponseShape] = Field(description="One for each person, first given first.")
+    how: Literal["answered", "timed_out", "overridden"] | None = Field(
+        description="What gave the question its end, once it has one."
+    )
+    override: Override | None
     asked_by: str
     superseded_by: str | None
     closed_reason: str | None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gates import actions
 from gates.models import Request
 from runs.kernel.questions import PURPOSE
 from runs.plaintext import visible
@@ -27,6 +28,8 @@ def are_in(row: Request) -> bool:
 
 def subject_of(row: Request) -> Any:
     """What a request is about. The questions are listed until their form is shown."""
+    if actions.is_action(row):
+        return actions.subject_of(row)
     if not are_in(row):
         return row.input
     about = row.input.get("about")

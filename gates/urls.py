@@ -6,11 +6,13 @@ from gates import (
     bulk_views,
     diff_views,
     evidence_views,
+    grant_views,
     people_views,
     receipt_views,
     team_views,
     views,
 )
+from gates.notify.urls import urlpatterns as notify_urls
 
 app_name = "gates"
 urlpatterns = [
@@ -35,7 +37,10 @@ urlpatterns = [
     path("filters/<int:pk>/delete/", team_views.filter_delete, name="filter-delete"),
     path("bulk/", bulk_views.bulk_preview, name="bulk"),
     path("bulk/answer/", bulk_views.bulk_answer, name="bulk-answer"),
+    path("grants/", grant_views.grant_list, name="grant-list"),
+    path("grants/<uuid:pk>/revoke/", grant_views.grant_revoke, name="grant-revoke"),
     path("settings/", people_views.settings, name="settings"),
     path("settings/keys/", people_views.key_create, name="key-create"),
     path("settings/keys/<int:pk>/revoke/", people_views.key_revoke, name="key-revoke"),
+    *notify_urls,
 ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from gates import actions
+from gates.access import bars_requester
 from gates.masking import input_for, may_view_sensitive, pointers_for
 from gates.models import Request, Response
 from gates.principals import Principal
@@ -25,6 +27,7 @@ def request(row: Request, who: Principal | None = None) -> Wire:
         **_identity(row),
         "input": input_for(who, row),
         "masked": list(pointers_for(who, row)),
+        "action": actions.wire(row),
         "kind": row.kind,
         "status": row.status,
         "runId": str(row.run_id),
@@ -40,6 +43,11 @@ def request(row: Request, who: Principal | None = None) -> Wire:
         "defaultAnswer": row.routing.get("defaultAnswer"),
         "onAnswer": row.on_answer,
         "needed": row.needed,
+        "onePerTeam": row.routing.get("onePerTeam") is True,
+        "excludeRequester": bars_requester(row.routing),
+        "risk": row.routing.get("risk"),
+        "how": row.how or None,
+        "override": row.routing.get("override"),
         "responses": [_response(given) for given in row.responses.all()],
         "askedBy": row.asked_by,
         "supersededBy": row.superseded_by or None,
@@ -75,6 +83,8 @@ def _response(row: Response) -> Wire:
         "actor": row.actor,
         "at": wire.time(row.at),
         "surface": row.surface,
+        "deputyFor": row.deputy_for or None,
+        "overrides": row.overrides,
     }
 
 
@@ -87,6 +97,10 @@ def receipt(given: Receipt) -> Wire:
         "actor": given.actor,
         "at": wire.time(given.at),
         "seq": given.seq,
+        "needed": given.needed,
+        "responded": given.responded,
+        "settled": given.settled,
+        "alreadyResolved": given.already_resolved,
     }
 
 

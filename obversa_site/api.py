@@ -18,6 +18,8 @@ from ninja.parser import Parser
 from ninja.types import DictStrAny
 
 from gates.api import router as gates_router
+from gates.grant_views import router as grants_router
+from gates.hands_api import router as hands_router
 from gates.receipt_views import router as receipts_router
 from obversa_site import api_docs, openapi
 from obversa_site.auth import AUTH
@@ -44,6 +46,7 @@ STATUS: Final[Mapping[str, int]] = {
     "ended": 409,
     "idempotency-conflict": 409,
     "not-answered": 409,
+    "policy-changed": 409,
     "not-claimed": 409,
     "not-owner": 409,
     "not-paused": 409,
@@ -150,7 +153,9 @@ api = Api(
     openapi_url=None,
 )
 api.add_router("", gates_router)
+api.add_router("", hands_router)
 api.add_router("", receipts_router)
+api.add_router("", grants_router)
 api.add_router("", runs_router)
 
 

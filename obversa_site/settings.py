@@ -36,6 +36,8 @@ OBVERSA_MAX_OPEN_RUNS: int = env.int("OBVERSA_MAX_OPEN_RUNS", default=10_000)
 # Whether messages may go to private addresses, and services beside those with fixed hosts.
 OBVERSA_NOTIFY_PRIVATE: bool = env.bool("OBVERSA_NOTIFY_PRIVATE", default=False)
 OBVERSA_NOTIFY_SCHEMES: list[str] = env.list("OBVERSA_NOTIFY_SCHEMES", default=[])
+# Where a yes may hold for ever: pairs such as publish:low or *:low (see docs/approvals.md).
+OBVERSA_STANDING_GRANTS: list[str] = env.list("OBVERSA_STANDING_GRANTS", default=[])
 _address = urlsplit(OBVERSA_BASE_URL)
 
 DEBUG: bool = env.bool("OBVERSA_DEBUG", default=False)
