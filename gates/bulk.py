@@ -177,7 +177,7 @@ def _with_differences(who: Principal, items: list[Picked]) -> list[Picked]:
 
 def _cut(one: Picked, changes: list[Change]) -> Picked:
     shown = [
-        Change(change.path, _short(change.before), _short(change.after))
+        Change(visible(change.path)[:200], _short(change.before), _short(change.after))
         for change in changes[:MAX_DIFFERENCES]
     ]
     return replace(one, differences=shown, more=max(0, len(changes) - MAX_DIFFERENCES))

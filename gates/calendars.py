@@ -100,7 +100,7 @@ class CalendarForm(forms.Form):
         )
 
     def clean_zone(self) -> str:
-        return self._checked(worktime.zone_name, self.cleaned_data["zone"])
+        return str(self._checked(worktime.zone_name, self.cleaned_data["zone"]))
 
     def clean_opens(self) -> str:
         return clock_text(self._checked(minutes_of, "From", self.cleaned_data["opens"]))

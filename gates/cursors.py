@@ -226,7 +226,7 @@ def first_of(
         return []
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
-        heads = cursor.fetchall()
+        heads: list[tuple[Any, ...]] = cursor.fetchall()
     for number, (_, down) in reversed(list(enumerate(order.keys))):
         heads.sort(key=itemgetter(number), reverse=down)
     return heads[:count]

@@ -10,8 +10,6 @@ from math import ceil
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from django.utils.dateparse import parse_datetime
-
 from gates.cursors import NEWEST_FIRST, first_of
 from gates.models import Request
 from runs.audiences import audiences_with
@@ -129,5 +127,5 @@ def _answers(group: str, *, since: datetime, limit: int) -> list[tuple[datetime,
 
 def _moment(given: Any) -> datetime:
     """A time as either database's driver gives it."""
-    at = parse_datetime(given) if isinstance(given, str) else given
+    at: datetime = datetime.fromisoformat(given) if isinstance(given, str) else given
     return at if at.tzinfo else at.replace(tzinfo=UTC)

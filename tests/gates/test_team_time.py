@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 from django.contrib.auth.models import Group
@@ -265,4 +264,3 @@ def test_a_zone_that_is_known_no_longer_counts_as_none() -> None:
 
     assert calendars.calendar_of(group) is None
     assert routed(asked(due_in_business_hours=1))["calendarOf"] is None
-    assert ZoneInfo("UTC")
