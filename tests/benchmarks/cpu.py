@@ -1,36 +1,44 @@
-"""Processor time by kind of process: what a busy machine does not change."""
+"""Processor time by kind of process: what a busy machine changes least."""
 
 from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
-from django.db import connection
+from tests.benchmarks.stage import server
 
-_TICK = os.sysconf("SC_CLK_TCK")
+Spent = Mapping[int, tuple[str, float]]
+_TICK: Final = os.sysconf("SC_CLK_TCK")
 
 
-def spent() -> dict[str, float]:
-    """Seconds so far of this process, its workers, and the database's processes for it."""
-    found: defaultdict[str, float] = defaultdict(float)
-    tree = {os.getpid(): "this process"}
+def spent(roots: Iterable[int], database: str) -> Spent:
+    """Seconds so far by process: this one, the given ones with their children, the database's."""
     processes = dict(_processes())
+    of = {os.getpid(): "this process", **dict.fromkeys(roots, "workers")}
     grown = True
     while grown:
         grown = False
         for pid, (parent, _) in processes.items():
-            if parent in tree and pid not in tree:
-                tree[pid] = "workers"
+            if of.get(parent) == "workers" and pid not in of:
+                of[pid] = "workers"
                 grown = True
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
-        tree |= {pid: "postgresql" for (pid,) in cursor.fetchall()}
-    for pid, name in tree.items():
-        if pid in processes:
-            found[name] += processes[pid][1]
-    return found
+    with server() as connection:
+        found = connection.execute(
+            "SELECT pid FROM pg_stat_activity WHERE datname = %s", (database,)
+        )
+        of |= {pid: "postgresql" for (pid,) in found}
+    return {pid: (name, processes[pid][1]) for pid, name in of.items() if pid in processes}
+
+
+def between(before: Spent, after: Spent) -> dict[str, float]:
+    """Seconds by kind of process; one that has begun since counts whole."""
+    found: defaultdict[str, float] = defaultdict(float)
+    for pid, (name, seconds) in after.items():
+        found[name] += seconds - before.get(pid, ("", 0.0))[1]
+    return dict(found)
 
 
 def _processes() -> Iterator[tuple[int, tuple[int, float]]]:
