@@ -13,6 +13,7 @@ from django.urls import reverse
 
 from gates.grant_table import Grant
 from gates.notify.tables import Channel, Delivery, Notice, Preference
+from gates.routers.tables import Router, RouterCall
 from gates.saved import SavedFilter
 from runs.fields import JSONText
 from runs.models import Audience, Run
@@ -26,6 +27,8 @@ __all__ = [
     "Preference",
     "Request",
     "Response",
+    "Router",
+    "RouterCall",
     "SavedFilter",
     "Team",
 ]
@@ -221,6 +224,10 @@ class ApiKey(models.Model):
     scopes = JSONText(default=list)
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="api_keys"
+    )
+    # A key of a service acts as its router, and as nothing else.
+    router = models.ForeignKey(
+        Router, models.CASCADE, null=True, blank=True, related_name="api_keys"
     )
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True)
