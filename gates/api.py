@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Path, Query, Router
 
 from gates import access, columns, queries, services, wire
+from gates.answer_schemas import ReceiptShape
 from gates.errors import DefinitionRefused
 from gates.models import Request
 from gates.principals import Principal
@@ -22,7 +23,6 @@ from gates.schemas import (
     Claimed,
     ClaimRequest,
     History,
-    ReceiptShape,
     ReleaseRequest,
     RequestFilter,
     RequestPage,
@@ -42,7 +42,7 @@ RequestKey = Annotated[
 View = Callable[..., HttpResponse]
 _LOST: Final = ["answered", "superseded", "cancelled", "expired"]
 _FIND: Final = ["scope", "not-found"]
-_ACT: Final = [*_FIND, "forbidden"]
+_ACT: Final = [*_FIND, "forbidden", "self-approval"]
 _LOADED: Final = ("run", "audience", "responses")
 
 
@@ -197,10 +197,11 @@ def release_request(
     "not-claimed",
     "not-owner",
     "stale",
+    "team-answered",
     *_LOST,
 )
 def submit_request(request: HttpRequest, key: RequestKey, payload: SubmitRequest) -> HttpResponse:
-    """Record the answer, once.
+    """Record the answer, once; the same answer again gets the first one's receipt.
 
     Without a claim token, claim and answer are one act. An answer that does not fit leaves a claim
     as it was. `next` says what follows: `resumed`, `recorded`, or a time.

@@ -123,6 +123,7 @@ class RunShape(Shape):
                     "waitingOn": ["gate"],
                     "heldReason": "",
                     "outcome": None,
+                    "overridden": False,
                     "params": {"version": "1.4.0"},
                     "labels": {"team": "platform"},
                     "stream": "",
@@ -147,6 +148,7 @@ class RunShape(Shape):
     kind: Literal["workflow", "external"]
     status: RunStatus
     display_status: str = Field(description="A waiting run says here for what.")
+    overridden: bool = Field(description="Somebody answered in it who was not asked.")
     waiting_on: list[str]
     held_reason: str
     outcome: dict[str, Json] | None

@@ -41,6 +41,7 @@ def run(row: Run) -> Wire:
         "waitingOn": row.waiting_on,
         "heldReason": row.held_reason,
         "outcome": mask_requests(row.outcome),
+        "overridden": row.overridden,
         "params": row.params,
         "labels": row.labels,
         "stream": row.stream,

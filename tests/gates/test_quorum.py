@@ -190,7 +190,7 @@ def test_a_second_one_of_a_team_has_to_leave_it_to_the_other_team() -> None:
 
 def test_asked_anew_after_it_was_withdrawn_it_starts_from_nothing() -> None:
     asker = factories.key("asker")
-    ask = {"by": asker, "stream": "s", "audience": {}, "needed": 2}
+    ask: dict[str, Any] = {"by": asker, "stream": "s", "audience": {}, "needed": 2}
     gate = factories.external_request(**ask)
     answer(gate, person("ada"))
     services.withdraw(gate.pk, principal=factories.operator(), reason="wrong build")
