@@ -15,7 +15,7 @@ from django.utils import timezone
 from gates import queries
 from gates.inbox_page import count_text
 from gates.models import Request
-from gates.rows import InboxRow, rows_for
+from gates.rows import InboxRow, question_line, rows_for
 from gates.timeline import TimelineEvent, timeline
 from runs.kernel.events import EventKind
 from runs.principals import Principal
@@ -77,11 +77,11 @@ class InboxNews:
         newest, self._newest = self._newest, max((one.at for one in shown.values()), default=None)
         if known is None:
             fresh = [row for row in open_here if self._since and row.created_at >= self._since]
-            return "".join(out + [_news(row.pk) for row in fresh])
+            return "".join(out + [_news(row) for row in fresh])
         # With more open questions than are watched, an old one moves up when another is answered.
         is_whole = len(known) < WATCHED
         out += [
-            _news(row.pk)
+            _news(row)
             for row in open_here
             if row.pk not in known and (is_whole or newest is None or row.created_at > newest)
         ]
@@ -155,8 +155,11 @@ def _mark(seen: dict[UUID, Seen], pk: UUID) -> str:
     return seen[pk].mark if pk in seen else ""
 
 
-def _news(pk: UUID) -> str:
-    return _partial("#inbox-news", "beforeend", f'<li id="news-{pk}" data-gate="{pk}"></li>')
+def _news(row: Request) -> str:
+    """One new question, with as much as a browser's notification says of it."""
+    facts = {"id": row.pk, "line": question_line(row.decision_text), "print": row.fingerprint}
+    html = render_to_string("gates/_news.html", {"news": facts})
+    return _partial("#inbox-news", "beforeend", html)
 
 
 def _partial(target: str, swap: str, html: str) -> str:

@@ -10,6 +10,7 @@ APPROVAL_REQUESTED: Final = "approval.requested"
 REMINDED: Final = "request.reminded"
 OVERDUE: Final = "request.overdue"
 ESCALATED: Final = "request.escalated"
+ASSIGNED: Final = "request.assigned"
 ANSWERED: Final = "request.answered"
 EXPIRED: Final = "request.expired"
 CLOSED: Final = "request.closed"
@@ -21,21 +22,29 @@ TEST: Final = "channel.test"
 
 # Nobody is told these when the question is no longer open, or no longer theirs to answer.
 ASKING: Final = frozenset(
-    {GATE_REQUESTED, QUESTION_REQUESTED, APPROVAL_REQUESTED, REMINDED, OVERDUE, ESCALATED}
+    {
+        GATE_REQUESTED,
+        QUESTION_REQUESTED,
+        APPROVAL_REQUESTED,
+        REMINDED,
+        OVERDUE,
+        ESCALATED,
+        ASSIGNED,
+    }
 )
 CLOSING: Final = frozenset({ANSWERED, EXPIRED, CLOSED})
 OF_RUNS: Final = frozenset({RUN_FINISHED, RUN_FAILED, RUN_CANCELLED, RUN_PAUSED})
 
 # What a channel may be told, in the groups in which people choose it.
 GROUPS: Final = {
-    "asked": (GATE_REQUESTED, QUESTION_REQUESTED, APPROVAL_REQUESTED, ESCALATED),
+    "asked": (GATE_REQUESTED, QUESTION_REQUESTED, APPROVAL_REQUESTED, ESCALATED, ASSIGNED),
     "reminded": (REMINDED, OVERDUE),
     "closed": (ANSWERED, EXPIRED, CLOSED),
     "failed": (RUN_FAILED, RUN_PAUSED, RUN_CANCELLED),
     "finished": (RUN_FINISHED,),
 }
 GROUP_WORDS: Final = {
-    "asked": "a question waits for an answer",
+    "asked": "a question waits for an answer, or is given to you",
     "reminded": "its time is nearly over, or over",
     "closed": "somebody else answered it, or it was closed",
     "failed": "a run failed, stopped or was cancelled",
@@ -52,6 +61,7 @@ WORDS: Final = {
     REMINDED: "reminder",
     OVERDUE: "overdue",
     ESCALATED: "escalation",
+    ASSIGNED: "given to you",
     ANSWERED: "answered",
     EXPIRED: "expired",
     CLOSED: "closed",

@@ -25,6 +25,7 @@ _BEFORE: Final = {
     kinds.REMINDED: "Reminder: ",
     kinds.OVERDUE: "Overdue: ",
     kinds.ESCALATED: "Now for you: ",
+    kinds.ASSIGNED: "Given to you: ",
     kinds.ANSWERED: "Answered: ",
     kinds.EXPIRED: "Expired: ",
     kinds.CLOSED: "Closed: ",

@@ -19,6 +19,8 @@ _OF_REQUESTS: Final = frozenset(
         EventKind.REMINDED,
         EventKind.OVERDUE,
         EventKind.ESCALATED,
+        EventKind.ASSIGNED,
+        EventKind.DELEGATED,
         EventKind.SUBMITTED,
         EventKind.EXPIRED,
         EventKind.WITHDRAWN,

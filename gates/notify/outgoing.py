@@ -39,10 +39,7 @@ def post(
     except ssl.SSLCertVerificationError as error:
         raise NotSent(f"The host's certificate: {error.verify_message}.", retryable=False) from None
     except (OSError, http.client.HTTPException, ValueError) as error:
-        # Not the error's own words: some hold the address.
-        raise NotSent(
-            f"No answer from the host ({type(error).__name__}).", retryable=True
-        ) from None
+        raise NotSent(_words(error), retryable=True) from None
     if not 200 <= status < 300:
         raise NotSent(
             f"The host answered {status}.",
@@ -63,6 +60,18 @@ def hint_ms(headers: Mapping[str, str], now: datetime) -> int | None:
         return None
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
     return max(0, int((at - now).total_seconds() * 1000))
+
+
+def _words(error: Exception) -> str:
+    """What went wrong, not in the error's own words: some hold the address."""
+    match error:
+        case ConnectionRefusedError():
+            return "The host refused the connection."
+        case TimeoutError():
+            return "The host did not answer in time."
+        case ssl.SSLError():
+            return "No secure connection to the host."
+    return "The host did not answer."
 
 
 @contextlib.contextmanager

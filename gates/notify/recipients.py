@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 
 from gates import access
-from gates.models import ApiKey, Channel, Delivery, Request
+from gates.models import ApiKey, Channel, Delivery, Deputy, Request
 from gates.notify import kinds
 from runs.access import visible_runs
 from runs.audiences import EVERYONE, members_of
@@ -25,6 +25,8 @@ def channels_for(kind: str, run: Run, row: Request | None) -> list[Channel]:
     group = kinds.GROUP_OF[kind]
     if row is None:
         found = _of_run(run)
+    elif kind == kinds.ASSIGNED:
+        found = _of_holder(row)
     elif kind in kinds.ASKING:
         found = _of_answerers(row)
     else:
@@ -57,6 +59,8 @@ def _why_not_request(kind: str, channel: Channel, row: Request) -> str:
     asking = kind in kinds.ASKING
     if asking and not row.is_open:
         return "The question was closed before this was sent."
+    if kind == kinds.ASSIGNED and person_behind(row.holder) != channel.user_id:
+        return "The question is no longer theirs to hold."
     if channel.user is None:
         assert channel.team is not None
         named = f"group:{channel.team.name}" in members_of(row.audience_id)
@@ -80,12 +84,20 @@ def _of_answerers(row: Request) -> Iterator[Channel]:
             yield channel
 
 
+def _of_holder(row: Request) -> Iterator[Channel]:
+    """Whoever the question was given to."""
+    holder = person_behind(row.holder) if row.holder else None
+    yield from live_channels().filter(user=holder) if holder is not None else ()
+
+
 def _candidates(tokens: Iterable[str]) -> QuerySet[User]:
     """Everybody whom the tokens may mean; whether they may answer is asked one by one."""
     users, groups = _names(tokens, "user"), _names(tokens, "group")
     if EVERYONE in tokens or _names(tokens, "perm"):
         return User.objects.filter(is_active=True)
-    return User.objects.filter(Q(username__in=users) | Q(groups__name__in=groups), is_active=True)
+    deputies = Deputy.objects.values("deputy")
+    meant = Q(username__in=users) | Q(groups__name__in=groups) | Q(pk__in=deputies)
+    return User.objects.filter(meant, is_active=True)
 
 
 def _of_told(row: Request) -> Iterator[Channel]:

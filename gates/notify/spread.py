@@ -28,6 +28,8 @@ _WHILE_OPEN: Final = {
     EventKind.REMINDED: kinds.REMINDED,
     EventKind.OVERDUE: kinds.OVERDUE,
     EventKind.ESCALATED: kinds.ESCALATED,
+    EventKind.ASSIGNED: kinds.ASSIGNED,
+    EventKind.DELEGATED: kinds.ASSIGNED,
 }
 _CLOSED: Final = {
     EventKind.SUBMITTED: (Request.Status.ANSWERED, kinds.ANSWERED),

@@ -13,4 +13,5 @@ import "./keys.js";
 import "./feed.js";
 import "./steps.js";
 import "./graph.js";
+import "./notices.js";
 import "./live.js";

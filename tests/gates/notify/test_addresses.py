@@ -68,7 +68,7 @@ def test_a_name_is_looked_up_once_and_its_number_is_connected_to(
         return [(2, 1, 6, "", ("127.0.0.1", 1))]
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    with pytest.raises(NotSent, match="No answer"):
+    with pytest.raises(NotSent, match="refused"):
         outgoing.post("http://somewhere.example:1/", b"{}", {})
 
     assert asked == ["somewhere.example"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.contrib.auth.models import Group, User
 from django.core import mail as mailbox
+from django.utils import timezone
 
-from gates import services
+from gates import deputies, handing, services
 from gates.models import Delivery
 from gates.notify import recipients
 from gates.notify.spread import spread
@@ -163,3 +166,47 @@ def test_a_channel_hears_only_the_kinds_that_were_chosen() -> None:
     ways.send_all()
 
     assert not Delivery.objects.exists()
+
+
+def test_who_is_given_a_question_hears_of_it_and_nobody_else_does() -> None:
+    for name in ("ada", "eve"):
+        ways.mail_to(name)
+    gate = factories.pending_gate(audience={"users": ["ada", "eve"]})
+    ways.send_all()
+    mailbox.outbox.clear()
+
+    handing.assign(gate.pk, principal=factories.ada(), to="eve")
+    ways.send_all()
+
+    assert told() == ["eve"]
+    assert mailbox.outbox[0].subject == "Given to you: Approve release abc123?"
+
+
+def test_a_deputy_is_told_in_the_place_of_who_is_away() -> None:
+    person, deputy = factories.user("ada"), factories.user("dan")
+    ways.mail_to("dan")
+    deputies.name_deputy(person, deputy.username, timezone.now() + timedelta(days=1))
+    factories.pending_gate()
+
+    ways.send_all()
+
+    assert told() == ["dan"]
+
+
+def test_what_an_approval_of_several_still_waits_for_is_not_told_as_answered() -> None:
+    for name in ("ada", "eve"):
+        ways.mail_to(name)
+    gate = factories.pending_gate(audience={"users": ["ada", "eve"]}, needed=2)
+    ways.send_all()
+    mailbox.outbox.clear()
+
+    services.submit(
+        gate.pk,
+        principal=factories.ada(),
+        token=None,
+        digest=gate.digest,
+        response={"approved": True},
+    )
+    ways.send_all()
+
+    assert not mailbox.outbox
