@@ -11,11 +11,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from gates import access, diffs
+from gates.diff_rows import View
 from gates.masking import shown_to
 from gates.models import Response
-from gates.review_form import ReviewForm, form_for
 from gates.sealed import need_unchanged
 from gates.views import caller
+from runs.kernel.annotations import takes_annotations
 
 
 @never_cache
@@ -25,22 +26,17 @@ def diff_file(request: HttpRequest, pk: UUID, index: int) -> HttpResponse:
     """Show the lines of a file of the question's change, as its page would."""
     who = caller(request)
     row = access.find(who, pk)
-    need_unchanged(row)
-    shown = shown_to(who, row).input
-    diff = diffs.diff_in(row, shown)
+    shown = shown_to(who, row)
+    # A masked input is another than that of the page which was kept.
+    diff = diffs.kept_of(row) if shown is row else None
+    if diff is None:
+        need_unchanged(row)
+        diff = diffs.diff_in(row, shown.input)
     answer = Response.objects.filter(request=row).order_by("seq").first()
-    view = request.GET.get("view", "")
+    view: View = "split" if request.GET.get("view") == "split" else "unified"
     response = None if answer is None else answer.response
-    file = None if diff is None else diffs.one_file(row, diff, index, view=view, response=response)
+    file = None if diff is None else diffs.one_file(diff, index, view=view, response=response)
     if diff is None or file is None:
         raise access.NotVisible("There is no such file in this question.")
-    form = form_for(row, shown=shown)
-    commented = isinstance(form, ReviewForm) and form.takes_comments
-    page = diffs.DiffPage(
-        pk=row.pk,
-        diff=diff,
-        view="split" if view == "split" else "unified",
-        files=[],
-        commented=commented,
-    )
-    return render(request, "gates/_diff_file.html", {"diff": page, "file": file, "pk": row.pk})
+    about = {"view": view, "commented": takes_annotations(row.response_schema)}
+    return render(request, "gates/_diff_file.html", {"diff": about, "file": file, "pk": row.pk})

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final
 
+from gates.diff_rows import ChunkView, Comment, View, places_of, split_rows, unified_rows
 from gates.models import Request
 from runs.kernel import diffs
 from runs.kernel.annotations import NAME, takes_annotations
 from runs.kernel.diffs import Chunk, Diff, FileDiff
-from runs.kernel.jsonable import canonical_json, parse_json
-from runs.kernel.lines import Line
 from runs.plaintext import visible
 
-View = Literal["unified", "split"]
 # What is in the page when it opens; the rest comes when it is scrolled to, or asked for.
 FIRST_FILES: Final = 25
 FIRST_LINES: Final = 2_500
@@ -23,62 +22,10 @@ FIRST_LINES: Final = 2_500
 LONG_FILE: Final = 1_500
 MAX_LINES: Final = 6_000
 MAX_FOLDED: Final = 400
-MAX_WIDTH: Final = 2_000
-_SIGNS: Final = {"same": " ", "old": "-", "new": "+"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Comment:
-    """What somebody said of a line."""
-
-    body: str
-    author: str
-    at: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cell:
-    """One side of a row: a line with its number, in parts of which the marked ones changed."""
-
-    kind: str = "none"
-    number: int | None = None
-    parts: list[tuple[bool, str]] = field(default_factory=list)
-    ends: bool = True
-    side: str = ""
-    comments: list[Comment] = field(default_factory=list)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """One row: in a unified view one line with both numbers, in a split view both sides."""
-
-    cell: Cell
-    old: int | None = None
-    right: Cell | None = None
-    # The first row of a change: where the keys go to.
-    begins: bool = False
-
-    @property
-    def sign(self) -> str:
-        return _SIGNS.get(self.cell.kind, " ")
-
-    @property
-    def comments(self) -> list[Comment]:
-        return [*self.cell.comments, *(self.right.comments if self.right else ())]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChunkView:
-    """Rows that stand together; `hidden` lines between them are not in the change."""
-
-    rows: list[Row]
-    folded: bool = False
-    hidden: int = 0
-    heading: str = ""
-
-    @property
-    def count(self) -> int:
-        return len(self.rows)
+# Changes that this process keeps read.
+MAX_KEPT: Final = 8
+_read: OrderedDict[tuple[str, str], Diff | None] = OrderedDict()
+_lock: Final = threading.Lock()
 
 
 @dataclass(kw_only=True)
@@ -153,16 +100,33 @@ def diff_in(row: Request, shown: Any) -> Diff | None:
     """The change that the question's input holds, as this reader may see it."""
     hints = row.presentation
     pointer = hints.get(diffs.HINT) if isinstance(hints, Mapping) else None
-    value = diffs.at(shown, pointer)
-    if value is None:
+    if not isinstance(pointer, str):
         return None
-    return _read(canonical_json(value))
+    if shown is not row.input:
+        return diffs.diff_of(diffs.at(shown, pointer))
+    if (kept := kept_of(row)) is not None:
+        return kept
+    key = (row.digest, pointer)
+    found = diffs.diff_of(diffs.at(shown, pointer))
+    with _lock:
+        _read[key] = found
+        while len(_read) > MAX_KEPT:
+            _read.popitem(last=False)
+    return found
 
 
-@lru_cache(maxsize=8)
-def _read(text: str) -> Diff | None:
-    """Read once, for the page and for every file that is fetched after it."""
-    return diffs.diff_of(parse_json(text))
+def kept_of(row: Request) -> Diff | None:
+    """The change as it was read for the page; every file that is fetched after it comes from it.
+
+    A digest has one input, so this is the change that was asked about, whatever became of the row.
+    """
+    hints = row.presentation
+    key = (row.digest, str(hints.get(diffs.HINT) if isinstance(hints, Mapping) else ""))
+    with _lock:
+        if key not in _read:
+            return None
+        _read.move_to_end(key)
+        return _read[key]
 
 
 def page_of(
@@ -225,14 +189,14 @@ def diff_page(
     return page
 
 
-def one_file(row: Request, diff: Diff, index: int, *, view: str, response: Any) -> FileView | None:
+def one_file(diff: Diff, index: int, *, view: View, response: Any) -> FileView | None:
     """A single file with its lines, fetched by itself; None when there is no such file."""
     if not 0 <= index < len(diff.files):
         return None
     found = FileView(index=index, file=diff.files[index])
     told = said_in(response)
     found.said = len(told.get(found.file.path, {}))
-    show(found, "split" if view == "split" else "unified", told)
+    show(found, view, told)
     return found
 
 
@@ -270,12 +234,12 @@ def show(one: FileView, view: View, told: Said) -> None:
             continue
         lines = chunk.lines[:left]
         one.cut += len(chunk.lines) - len(lines)
-        has_said = any((side, n) in said for line in lines for side, n in _places(line))
+        has_said = any((side, n) in said for line in lines for side, n in places_of(line))
         if chunk.folded and len(lines) > MAX_FOLDED and not has_said:
             one.chunks.append(ChunkView(rows=[], folded=True, hidden=len(lines)))
             continue
         left -= len(lines)
-        make = _split_rows if view == "split" else _unified_rows
+        make = split_rows if view == "split" else unified_rows
         rows = list(make(lines, said))
         one.chunks.append(
             ChunkView(
@@ -286,106 +250,6 @@ def show(one: FileView, view: View, told: Said) -> None:
             )
         )
     one.shown = True
-
-
-def _unified_rows(lines: Sequence[Line], said: Mapping[Any, list[Comment]]) -> Iterator[Row]:
-    before = "same"
-    marks = _marks(lines)
-    for line in lines:
-        begins = line.kind != "same" and before == "same"
-        side = "old" if line.kind == "old" else "new"
-        cell = _cell(line, side, marks.get(id(line)), said)
-        yield Row(cell=cell, old=line.old, begins=begins)
-        before = line.kind
-
-
-def _split_rows(lines: Sequence[Line], said: Mapping[Any, list[Comment]]) -> Iterator[Row]:
-    marks = _marks(lines)
-    for block in _blocks(lines):
-        if block[0].kind == "same":
-            for line in block:
-                left = _cell(line, "old", None, {}) if line.old is not None else Cell()
-                yield Row(cell=left, right=_cell(line, "new", None, said))
-            continue
-        olds = [line for line in block if line.kind == "old"]
-        news = [line for line in block if line.kind == "new"]
-        for at in range(max(len(olds), len(news))):
-            left, right = Cell(), Cell()
-            if at < len(olds):
-                left = _cell(olds[at], "old", marks.get(id(olds[at])), said)
-            if at < len(news):
-                right = _cell(news[at], "new", marks.get(id(news[at])), said)
-            yield Row(cell=left, right=right, begins=at == 0)
-
-
-def _blocks(lines: Sequence[Line]) -> Iterator[list[Line]]:
-    """Runs of lines that stayed and of lines that changed."""
-    block: list[Line] = []
-    for line in lines:
-        if block and (block[0].kind == "same") != (line.kind == "same"):
-            yield block
-            block = []
-        block.append(line)
-    if block:
-        yield block
-
-
-def _marks(lines: Sequence[Line]) -> dict[int, tuple[int, int]]:
-    """Where a line differs from the one it replaced, when as many came as went."""
-    found: dict[int, tuple[int, int]] = {}
-    for block in _blocks(lines):
-        olds = [line for line in block if line.kind == "old"]
-        news = [line for line in block if line.kind == "new"]
-        if len(olds) != len(news):
-            continue
-        for old, new in zip(olds, news, strict=True):
-            a, b = old.text[:MAX_WIDTH], new.text[:MAX_WIDTH]
-            top = _common(a, b)
-            low = _common(a[top:][::-1], b[top:][::-1])
-            # Two lines with little in common are two lines.
-            if 2 * (top + low) >= max(len(a), len(b)):
-                found[id(old)] = (top, len(a) - low)
-                found[id(new)] = (top, len(b) - low)
-    return found
-
-
-def _common(a: str, b: str) -> int:
-    return next(
-        (at for at, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
-    )
-
-
-def _cell(
-    line: Line, side: str, mark: tuple[int, int] | None, said: Mapping[Any, list[Comment]]
-) -> Cell:
-    number = line.old if side == "old" else line.new
-    return Cell(
-        kind=line.kind,
-        number=number,
-        parts=_parts(line.text, mark),
-        ends=line.ends,
-        side=side,
-        comments=[
-            comment
-            for place in ([(side, number)] if line.kind != "same" else _places(line))
-            for comment in said.get(place, ())
-        ],
-    )
-
-
-def _places(line: Line) -> list[tuple[str, int]]:
-    sides = (("old", line.old), ("new", line.new))
-    return [(side, number) for side, number in sides if number is not None]
-
-
-def _parts(text: str, mark: tuple[int, int] | None) -> list[tuple[bool, str]]:
-    cut = text[:MAX_WIDTH]
-    more = [(False, "\u2026")] if len(text) > MAX_WIDTH else []
-    if mark is None:
-        return [(False, visible(cut)), *more]
-    begin, end = mark
-    parts = [(False, cut[:begin]), (True, cut[begin:end]), (False, cut[end:])]
-    return [(marked, visible(part)) for marked, part in parts if part] + more
 
 
 def _length(file: FileDiff) -> int:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Final
 
 from django.urls import reverse
 
-from gates import actions, details, diffs, queries, reviews, subject, typed_questions
+from gates import actions, details, diffs, outcome_words, queries, reviews, subject, typed_questions
 from gates.compare import Comparison
 from gates.details import GateDetail
 from gates.evidence import Evidence, evidence_of
@@ -22,14 +23,11 @@ from gates.review_form import form_for
 from runs import folding, words
 from runs.access import may_operate, visible_runs
 from runs.formfields import pretty
-from runs.kernel.interactions import REVIEW
 from runs.plaintext import visible
 
 # A copy button carries its text in the page.
 MAX_COPIED: Final = 100_000
 _ROUND: Final = frozenset({"/attempt", "/about/attempt"})
-# What a question is for whose answer is a yes or a no.
-_DECISIONS: Final = frozenset({"approval", REVIEW})
 _STATUS_WORDS: Final = {
     "answer": "yours to answer",
     "claim": "waits for an answer",
@@ -163,34 +161,25 @@ class GatePage:
 
     @property
     def raw_json(self) -> Any:
-        return self.detail.shown.input
+        shown = self.detail.shown.input
+        return (
+            shown
+            if self.raw_text or self.diff is None
+            else reviews.in_short(self.detail.row, shown)
+        )
 
-    @property
+    @cached_property
     def raw_text(self) -> str:
         text = pretty(self.detail.shown.input)
         return text if len(text) <= MAX_COPIED else ""
 
     @property
     def on_yes(self) -> str:
-        names = self.detail.outcomes.on_yes
-        if self.kept or self.detail.row.routing.get("purpose") not in _DECISIONS:
-            return ""
-        if self.detail.row.routing.get("again"):
-            return "the work is done, and the run goes on"
-        return f"the run goes on with {_listed(names)}" if names else "the run goes on"
+        return outcome_words.on_yes(self.detail)
 
     @property
     def on_no(self) -> str:
-        outcomes = self.detail.outcomes
-        if self.kept or self.detail.row.routing.get("purpose") not in _DECISIONS:
-            return ""
-        if self.detail.row.routing.get("again"):
-            return "another round with what you said, while there is one left"
-        if not outcomes.on_no:
-            return "the step fails with your note"
-        if outcomes.rounds_left == 0:
-            return "the step fails with your note; no round is left"
-        return f"back to {outcomes.on_no} with your note"
+        return outcome_words.on_no(self.detail)
 
     @property
     def rounds_left(self) -> int | None:
@@ -378,7 +367,7 @@ def _resumed(detail: GateDetail) -> str:
     if given.verdict == "no" and outcomes.on_no:
         return f"The run resumed with {visible(outcomes.on_no)}."
     if given.verdict == "yes" and outcomes.on_yes:
-        return f"The run resumed with {_listed(outcomes.on_yes)}."
+        return f"The run resumed with {outcome_words.listed(outcomes.on_yes)}."
     return "The run resumed."
 
 
@@ -387,9 +376,3 @@ def _expires(row: Request) -> str:
         return ""
     follows = _AT_THE_END.get(row.routing.get("onExpiry", ""), "")
     return f"expires {row.expires_at:%-d %b %Y, %H:%M} UTC{follows}"
-
-
-def _listed(names: list[str]) -> str:
-    shown = [visible(name) for name in names[:4]]
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return ", ".join(shown) + more

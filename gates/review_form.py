@@ -63,6 +63,9 @@ class ReviewForm(AnswerForm):
             self.no_label = self.hinted_no or "Request changes"
         else:
             self.yes_label = self.hinted_yes or "Send the answer"
+        if self.takes_comments and self.is_review:
+            words = "Changes take a comment on at least one line; an approval takes none."
+            self.fields[PROMPT].help_text = self.fields[PROMPT].help_text or words
         # Comments on lines say what to change as well as words about the whole do.
         self.note_required_on_no = self.is_review and not self.takes_comments
 

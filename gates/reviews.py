@@ -92,6 +92,21 @@ def subject_of(about: Any, presentation: Any) -> Any:
     return rest or None
 
 
+def in_short(row: Request, shown: Any) -> Any:
+    """The input without the change in it, for a page that shows the change by itself."""
+    pointer = row.presentation.get(HINT) if isinstance(row.presentation, Mapping) else None
+    names = pointer.split("/")[1:] if isinstance(pointer, str) else []
+    return _replaced(shown, [name.replace("~1", "/").replace("~0", "~") for name in names])
+
+
+def _replaced(value: Any, names: list[str]) -> Any:
+    if not names:
+        return "(the proposed change, which the page shows by itself)"
+    if not isinstance(value, Mapping) or names[0] not in value:
+        return value
+    return {**value, names[0]: _replaced(value[names[0]], names[1:])}
+
+
 def is_apart(row: Request, path: str) -> bool:
     """Whether this part of the input is shown in its own place, or names only who asks."""
     pointer = row.presentation.get(HINT) if isinstance(row.presentation, Mapping) else None

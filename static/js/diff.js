@@ -4,6 +4,7 @@ import { each, element, isTyping, on, store } from "./dom.js";
 
 const MAX_COMMENT = 4000;
 const states = new WeakMap();
+const watched = new WeakMap();
 let awaited = null;
 
 const keyOf = ({ target, side, position }) => JSON.stringify([target, side, position]);
@@ -217,7 +218,6 @@ on("click", "[data-to-file]", (event, link) => {
 });
 
 // The list says which file is on the screen.
-const watched = new WeakMap();
 
 function watch(diff) {
   const observer = new IntersectionObserver(

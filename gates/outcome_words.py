@@ -1,0 +1,47 @@
+"""What a yes and a no lead to, in a sentence each."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gates.details import GateDetail
+from runs.kernel.interactions import REVIEW
+from runs.plaintext import visible
+
+# What a question is for whose answer is a yes or a no.
+_DECISIONS: Final = frozenset({"approval", REVIEW})
+
+
+def on_yes(detail: GateDetail) -> str:
+    """What follows when the answer is yes; nothing for a question that decides nothing."""
+    if not _decides(detail):
+        return ""
+    if detail.row.routing.get("again"):
+        return "the work is done, and the run goes on"
+    names = detail.outcomes.on_yes
+    return f"the run goes on with {listed(names)}" if names else "the run goes on"
+
+
+def on_no(detail: GateDetail) -> str:
+    """What follows when the answer is no."""
+    outcomes = detail.outcomes
+    if not _decides(detail):
+        return ""
+    if detail.row.routing.get("again"):
+        return "another round with what you said, while there is one left"
+    if not outcomes.on_no:
+        return "the step fails with your note"
+    if outcomes.rounds_left == 0:
+        return "the step fails with your note; no round is left"
+    return f"back to {outcomes.on_no} with your note"
+
+
+def _decides(detail: GateDetail) -> bool:
+    return detail.mode != "kept" and detail.row.routing.get("purpose") in _DECISIONS
+
+
+def listed(names: list[str]) -> str:
+    """Some names in a row, and how many more there are."""
+    shown = [visible(name) for name in names[:4]]
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return ", ".join(shown) + more
