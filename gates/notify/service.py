@@ -62,7 +62,7 @@ def _apprise() -> Callable[[str], Any]:
         from apprise import Apprise, AppriseAsset
         from apprise.plugins import N_MGR
 
-        N_MGR.load_modules()
+        N_MGR.load_modules()  # type: ignore[no-untyped-call]  # it ships half its types
     asset = AppriseAsset(
         async_mode=False, secure_logging=True, http_redirects=False, storage_mode="memory"
     )

@@ -43,7 +43,7 @@ def sent() -> EmailMultiAlternatives:
 
 
 def html_of(mail: EmailMultiAlternatives) -> str:
-    ((content, kind),) = [(part.content, part.mimetype) for part in mail.alternatives]
+    ((content, kind),) = [(part[0], part[1]) for part in mail.alternatives]
     assert kind == "text/html"
     return str(content)
 

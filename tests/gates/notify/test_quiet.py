@@ -13,6 +13,7 @@ from gates import services
 from gates.models import Channel, Delivery, Preference
 from gates.notify import kinds, mail, quiet
 from gates.notify.errors import NotSent
+from gates.notify.spread import spread
 from tests import factories
 from tests.gates.notify import ways
 
@@ -166,7 +167,7 @@ def test_a_long_digest_names_the_first_and_counts_the_others() -> None:
 def test_a_night_that_was_chosen_after_the_message_was_made_is_kept_too() -> None:
     one = ways.mail_to("ada")
     factories.pending_gate()
-    ways.spread()
+    spread()
     assert one.user is not None
     Preference.objects.create(user=one.user, quiet_from=time(0), quiet_until=time(23, 59, 59))
 

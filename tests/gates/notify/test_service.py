@@ -26,7 +26,8 @@ class Answer:
     """What a chat service says."""
 
     def __init__(self, status: int, text: str = "") -> None:
-        self.status_code, self.text, self.content, self.headers = status, text, text.encode(), {}
+        self.status_code, self.text, self.content = status, text, text.encode()
+        self.headers: dict[str, str] = {}
         self.ok = status < 400
 
 

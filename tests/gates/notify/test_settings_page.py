@@ -13,6 +13,8 @@ from django.test.utils import CaptureQueriesContext
 
 from gates.models import Channel, Delivery, Preference
 from gates.notify import channels
+from gates.notify.spread import spread
+from runs.principals import Principal
 from tests import factories
 from tests.gates.notify import ways
 from tests.pages import client_of, page_of
@@ -23,7 +25,7 @@ SLACK = {"name": "Chat", "address": f"slack://{SECRET}", "wants": ["asked"], "di
 HOOK = {"name": "Pager", "address": "https://example.com/hook/s3cr3t", "wants": ["asked"]}
 
 
-def chief(name: str = "oda") -> factories.Principal:
+def chief(name: str = "oda") -> Principal:
     """Somebody of the release team who may change teams."""
     return factories.person(name, groups=["Release"], perms=["gates.change_team"])
 
@@ -113,13 +115,13 @@ def test_a_team_is_told_where_those_who_may_change_it_say() -> None:
 @pytest.mark.parametrize("who", ["member", "cyd", "stranger"])
 def test_a_teams_channels_are_nobody_elses(who: str) -> None:
     made = ways.webhook_of("Release", "https://example.com/")
-    caller = {
-        "member": lambda: factories.person("mia", groups=["Release"]),
-        "cyd": factories.cyd,
+    callers = {
+        "member": factories.person("mia", groups=["Release"]),
+        "cyd": factories.cyd(),
         # May change teams, but sees this one not at all.
-        "stranger": lambda: factories.person("sid", perms=["gates.change_team"]),
-    }[who]()
-    client = client_of(caller)
+        "stranger": factories.person("sid", perms=["gates.change_team"]),
+    }
+    client = client_of(callers[who])
 
     add = client.get(f"/teams/{team().pk}/channels/add/mail/").status_code
     assert add == (403 if who == "member" else 404)
@@ -168,7 +170,7 @@ def test_a_channel_is_changed_tested_and_removed_by_its_owner() -> None:
 def test_a_removed_channel_keeps_neither_address_nor_secret_nor_messages_that_wait() -> None:
     made = ways.webhook_of("Release", "https://example.com/s3cr3t")
     factories.pending_gate(audience={"groups": ["Release"]})
-    ways.spread()
+    spread()
 
     channels.remove(made)
 
@@ -240,7 +242,7 @@ def test_the_log_shows_ones_own_messages_and_operators_all() -> None:
     factories.pending_gate(audience={"users": ["ada", "eve"]}, question="Approve <b>2.4.0</b>?")
     ways.send_all()
 
-    def shown(who: factories.Principal) -> int:
+    def shown(who: Principal) -> int:
         html = client_of(who).get("/notifications/").content.decode()
         assert "<b>2.4.0</b>" not in html
         return html.count('id="delivery-')

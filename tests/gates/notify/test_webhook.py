@@ -14,8 +14,10 @@ from gates import services, signing
 from gates.models import Delivery, Request
 from gates.notify import deliver, outgoing
 from gates.notify.errors import NotSent
+from gates.notify.spread import spread
 from runs import services as runs_services
 from runs import sweep
+from runs.principals import Principal
 from tests import factories
 from tests.gates.later import later
 from tests.gates.notify import ways
@@ -33,7 +35,7 @@ def hook(settings: Any) -> Iterator[Receiver]:
         yield receiver
 
 
-def member() -> factories.Principal:
+def member() -> Principal:
     return factories.person("mia", groups=["Release"])
 
 
@@ -162,7 +164,7 @@ def test_the_receiver_says_how_long_it_wants_to_be_left_alone(hook: Receiver) ->
     hook.answers[:] = [429]
     hook.headers = {"Retry-After": "30"}
     factories.pending_gate(audience=TEAM)
-    ways.spread()
+    spread()
 
     deliver.deliver(deliver.due_channels()[0])
 
@@ -172,7 +174,7 @@ def test_the_receiver_says_how_long_it_wants_to_be_left_alone(hook: Receiver) ->
 
 def test_a_webhook_whose_sender_died_is_told_again_with_the_same_id(hook: Receiver) -> None:
     factories.pending_gate(audience=TEAM)
-    ways.spread()
+    spread()
     claimed = deliver._claim(deliver.due_channels()[0])
     assert claimed is not None
     Delivery.objects.update(on_wire=True, lease_until=datetime(2020, 1, 1, tzinfo=UTC))
