@@ -145,6 +145,11 @@ class Request(models.Model):
                 condition=Q(status__in=["pending", "claimed"]),
                 name="request_oldest_open",
             ),
+            models.Index(
+                fields=["id"],
+                condition=Q(status__in=["pending", "claimed"], needed__gt=1),
+                name="request_open_for_several",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
-from django.db.models import Exists, OuterRef, Q, QuerySet, Value
+from django.db.models import Q, QuerySet, Value
 
 from gates import access
 from gates.cursors import FREE_FIRST, NEWEST_FIRST, URGENT_FIRST, Order, last_of, page_of
@@ -195,10 +195,8 @@ def _parts(principal: Principal, tab: str, audiences: list[int]) -> list[QuerySe
         case "mine":
             return [mine]
         case "unclaimed":
-            return [
-                _for(audience, Request.Status.PENDING).exclude(_answered_by(principal))
-                for audience in audiences
-            ]
+            done = _answered_by(principal)
+            return [_for(audience, Request.Status.PENDING).exclude(done) for audience in audiences]
         case "others":
             return [
                 _for(audience, Request.Status.CLAIMED).exclude(holder=me) for audience in audiences
@@ -216,8 +214,13 @@ def _parts(principal: Principal, tab: str, audiences: list[int]) -> list[QuerySe
 
 def _answered_by(principal: Principal) -> Q:
     """Questions of several people that this one has answered: they wait for others now."""
-    mine = Response.objects.filter(request=OuterRef("pk"), actor=access.person_of(principal))
-    return Q(needed__gt=1) & Exists(mine)
+    # Asked for beside the list: inside it every answer of this person would be looked through.
+    mine = Response.objects.filter(
+        actor=access.person_of(principal),
+        request__needed__gt=1,
+        request__status__in=Request.OPEN,
+    )
+    return Q(pk__in=list(mine.values_list("request", flat=True)[:LOOKED_AT]))
 
 
 def _first(part: QuerySet[Request]) -> QuerySet[Request]:
