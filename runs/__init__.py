@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from runs.drivers.memory import arun, run
     from runs.drivers.signal import Signal
     from runs.drivers.supervision.registry import list_runs, read_run, run_progress
+    from runs.engines.briefs import brief_from_file
     from runs.engines.fallback import fallback_engine
     from runs.engines.preflight import format_preflight, preflight, preflight_engine
     from runs.kernel.annotations import line_comments
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         revision_request,
     )
     from runs.kernel.questions import Question
+    from runs.kernel.replies import outcome_from_agent_text
     from runs.kernel.seats import SeatIdentity, TeamSeat, model_identity
     from runs.kernel.turns import RECORDED_ENGINE_USAGE, AgentRequest, AgentResult, EngineError
     from runs.publishing import publish
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from runs.shapes.agent_check import agent_check
     from runs.shapes.agent_job import agent_job
     from runs.shapes.approval import approval
+    from runs.shapes.brief import Brief
     from runs.shapes.confidence_condition import confidence_condition
     from runs.shapes.dag import Node, PipelineStage, dag, parallel, pipeline, sequence
     from runs.shapes.env import with_env
@@ -68,7 +71,10 @@ if TYPE_CHECKING:
     from runs.shapes.proving import prove
     from runs.shapes.ratchet import ratchet
     from runs.shapes.review_context import review_context
+    from runs.shapes.routers import http_router
+    from runs.shapes.stage import stage
     from runs.shapes.steps import command_job, command_succeeds, define_job, fn_job, gate_job
+    from runs.shapes.workflow import workflow
     from runs.shapes.write_scope import write_scope
 
 __all__ = [
@@ -77,6 +83,7 @@ __all__ = [
     "RECORDED_ENGINE_USAGE",
     "AgentRequest",
     "AgentResult",
+    "Brief",
     "EngineError",
     "Finding",
     "Interaction",
@@ -98,6 +105,7 @@ __all__ = [
     "arun",
     "assert_graph",
     "body_passed",
+    "brief_from_file",
     "classify_engine_failure",
     "command_job",
     "command_succeeds",
@@ -116,6 +124,7 @@ __all__ = [
     "format_event",
     "format_preflight",
     "gate_job",
+    "http_router",
     "human_review",
     "isolated",
     "job_meta",
@@ -129,6 +138,7 @@ __all__ = [
     "model_identity",
     "never",
     "not_",
+    "outcome_from_agent_text",
     "parallel",
     "passed",
     "person",
@@ -151,9 +161,11 @@ __all__ = [
     "run_progress",
     "sampled",
     "sequence",
+    "stage",
     "summarize_record",
     "to_condition",
     "with_env",
+    "workflow",
     "write_scope",
 ]
 
@@ -163,6 +175,7 @@ _NAMES_IN = {
     "runs.drivers.memory": ("arun", "run"),
     "runs.drivers.signal": ("Signal",),
     "runs.drivers.supervision.registry": ("list_runs", "read_run", "run_progress"),
+    "runs.engines.briefs": ("brief_from_file",),
     "runs.engines.fallback": ("fallback_engine",),
     "runs.engines.preflight": ("format_preflight", "preflight", "preflight_engine"),
     "runs.kernel.annotations": ("line_comments",),
@@ -180,8 +193,8 @@ _NAMES_IN = {
     ),
     "runs.kernel.confidence": ("confidence_from_text", "last_decision_line"),
     "runs.kernel.errors": ("LoopError",),
-    "runs.kernel.interactions": ("Interaction",),
     "runs.kernel.failures": ("LANE_DEAD_FAILURES", "classify_engine_failure"),
+    "runs.kernel.interactions": ("Interaction",),
     "runs.kernel.judging": (
         "body_passed",
         "last_gate_brief",
@@ -198,6 +211,7 @@ _NAMES_IN = {
         "revision_request",
     ),
     "runs.kernel.questions": ("Question",),
+    "runs.kernel.replies": ("outcome_from_agent_text",),
     "runs.kernel.seats": ("SeatIdentity", "TeamSeat", "model_identity"),
     "runs.kernel.turns": ("AgentRequest", "AgentResult", "EngineError", "RECORDED_ENGINE_USAGE"),
     "runs.publishing": ("publish",),
@@ -208,6 +222,7 @@ _NAMES_IN = {
     "runs.shapes.agent_check": ("agent_check",),
     "runs.shapes.agent_job": ("agent_job",),
     "runs.shapes.approval": ("approval",),
+    "runs.shapes.brief": ("Brief",),
     "runs.shapes.confidence_condition": ("confidence_condition",),
     "runs.shapes.dag": ("Node", "PipelineStage", "dag", "parallel", "pipeline", "sequence"),
     "runs.shapes.env": ("with_env",),
@@ -220,7 +235,10 @@ _NAMES_IN = {
     "runs.shapes.proving": ("prove",),
     "runs.shapes.ratchet": ("ratchet",),
     "runs.shapes.review_context": ("review_context",),
+    "runs.shapes.routers": ("http_router",),
+    "runs.shapes.stage": ("stage",),
     "runs.shapes.steps": ("command_job", "command_succeeds", "define_job", "fn_job", "gate_job"),
+    "runs.shapes.workflow": ("workflow",),
     "runs.shapes.write_scope": ("write_scope",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names}

@@ -250,7 +250,8 @@ def _in_loop(outer: Position, shape: LoopShape, loop: LoopState, path: Path) -> 
     return replace(
         outer,
         needs=None,
-        last_review=None if loop.in_review else loop.last_review or first,
+        # A review is answered by the body alone; a body that is tried again answers it anew.
+        last_review=None if loop.in_review or loop.body is not None else loop.last_review or first,
         last_outcome=loop.body if loop.in_review else loop.before,
         last_gate=loop.last_gate,
         rounds=(*outer.rounds, loop.iteration),

@@ -108,7 +108,8 @@ class Opening:
         path = (*at, loop.name)
         state = self.state.loops[path]
         if not state.anew:
-            if self._is_the_same_run():
+            # The rounds of a stage are part of their graph, which is the same.
+            if state.keeps or self._is_the_same_run():
                 inside = loop.review if state.in_review and loop.review else loop.body
                 yield from self._walk(inside, path)
             else:

@@ -54,12 +54,17 @@ def told(answers: Answers) -> list[dict[str, JSONValue]]:
     return [one.to_json() for one in answers]
 
 
-def models_of(listed: Any, *, role: str, stage: str) -> list[str]:
-    """The models that answered in this role for this stage, from what `ctx.state` holds."""
+def models_of(listed: Any, *, role: str, stage: str, path: list[str] | None = None) -> list[str]:
+    """The models that answered in this role for this stage, from what `ctx.state` holds.
+
+    With a `path` only those at that place.
+    """
     if not isinstance(listed, Sequence):
         return []
     return [
         str(one.get("model", ""))
         for one in listed
-        if isinstance(one, Mapping) and one.get("role") == role and one.get("stage") == stage
+        if isinstance(one, Mapping)
+        and (one.get("role"), one.get("stage")) == (role, stage)
+        and path in (None, one.get("path"))
     ]

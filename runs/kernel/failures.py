@@ -25,7 +25,8 @@ _SAYS: Final = tuple(
         (
             "invalid-config",
             (
-                r"(?:invalid|unsupported) [^\n]{0,80}(?:supported|one of|valid) "
+                r"(?:invalid|unsupported) [^\n]{0,80}"
+                r"(?:supported|valid|allowed) (?:values|options|levels)"
                 r"|(?:invalid|bad|cannot (?:load|parse)|failed to (?:load|parse)) (?:the )?config"
             ),
         ),

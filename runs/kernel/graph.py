@@ -125,6 +125,8 @@ class GraphShape:
     use_case: str | None = None
     on_conflict: OnConflict = "fail"
     panel: PanelRule | None = None
+    declared: str = ""
+    """The digest of what a workflow says of itself: its brief, stages and seats (W193)."""
 
     @cached_property
     def by_name(self) -> dict[str, NodeShape]:
@@ -210,6 +212,8 @@ class GraphShape:
                 wire[name] = value
         if self.panel is not None:
             wire["panel"] = self.panel.to_json()
+        if self.declared:
+            wire["declared"] = self.declared
         return wire
 
 
@@ -233,6 +237,7 @@ def shape_from_json(wire: Mapping[str, Any]) -> Shape:
             brief=wire.get("brief"),
             use_case=wire.get("useCase"),
             on_conflict=wire.get("onConflict", "fail"),
+            declared=wire.get("declared", ""),
         )
     if "body" in wire:
         review = wire.get("review")
@@ -248,9 +253,11 @@ def graph_identity(graph: GraphShape) -> str:
     """What must stay the same for recorded steps to count (runs.md R231, R232)."""
     limits = graph.max_kickbacks
     panel = {} if graph.panel is None else {"panel": graph.panel.to_json()}
+    declared = {"declared": graph.declared} if graph.declared else {}
     return digest_hex(
         {
             **panel,
+            **declared,
             "name": graph.name,
             "concurrency": graph.concurrency,
             "isolation": graph.isolation,

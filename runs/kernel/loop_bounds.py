@@ -15,6 +15,7 @@ from runs.kernel.outcomes import Outcome, Revision
 def spent(shape: LoopShape, state: LoopState, review: Outcome | None) -> Outcome | None:
     """The end of a loop that is not met, or whose `review` did not pass; None for another round."""
     body = state.body or Outcome(status="fail")
+    most = state.limit if state.keeps else shape.max
     rejected = review or state.rejected
     findings = kept(rejected.revision) if rejected is not None else None
     if review is not None:
@@ -23,9 +24,12 @@ def spent(shape: LoopShape, state: LoopState, review: Outcome | None) -> Outcome
         limit = shape.max_review_restarts
         if limit is not None and rejections >= limit:
             return replace(review, status="exhausted", data=body.data, revision=findings)
-        if shape.max is not None and state.iteration >= shape.max:
+        if most is not None and state.iteration >= most:
             return replace(review, status="fail", data=body.data, revision=findings)
-    elif shape.max is not None and state.iteration >= shape.max:
+    elif most is not None and state.iteration >= most:
+        if state.keeps:
+            # A stage that ran out of refinements fails with what was found last (W27, W69).
+            return replace(body, revision=kept(body.revision))
         return Outcome(status="exhausted", summary=body.summary, data=body.data, revision=findings)
     if stalled := _stalled(shape, state):
         return Outcome(

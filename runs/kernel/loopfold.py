@@ -75,6 +75,9 @@ def reopened(state: RunState) -> RunState:
     waiting = [at for at, slot in state.slots.items() if _waits(state, at, slot)]
     for path, loop in state.loops.items():
         waits = any(at[: len(path)] == path for at in waiting)
+        if loop.keeps:
+            state = _taken_up(state, path, loop, waits=waits)
+            continue
         left = loop.ended is None or loop.ended.status in ("paused", "aborted")
         if waits and left:
             state = put_loop(state, path, replace(loop, ended=None))
@@ -82,6 +85,39 @@ def reopened(state: RunState) -> RunState:
             state = taken_back(put_loop(state, path, replace(loop, anew=True)), path)
             state = put_wait(state, path, None)
     return state
+
+
+def _taken_up(state: RunState, path: Path, loop: LoopState, *, waits: bool) -> RunState:
+    """A stage goes on in the round it is in; what was cut short of that round runs again (W80)."""
+    paused = loop.ended is not None and loop.ended.status == "paused"
+    if loop.ended is not None and loop.ended.passed:
+        return state
+    if waits and (paused or loop.ended is None) and not _cut_short(state, path, loop):
+        return put_loop(state, path, replace(loop, ended=None))
+    if paused:
+        state = put_loop(state, path, _unended(replace(loop, ended=None)))
+        slot = state.slots.get(path)
+        return state if slot is None or slot.status != "ended" else fresh_slot(state, path)
+    body_failed = loop.body is not None and not loop.body.passed
+    if loop.phase == "review" or loop.ended is not None or body_failed:
+        return _once_more(state, path, loop)
+    return state
+
+
+def _cut_short(state: RunState, path: Path, loop: LoopState) -> bool:
+    """Whether a review died under somebody's hands and no question of it is open."""
+    if loop.phase != "review":
+        return False
+    inside = [slot.status for at, slot in state.slots.items() if at[: len(path)] == path]
+    return "asking" not in inside and "sleeping" not in inside
+
+
+def _once_more(state: RunState, path: Path, loop: LoopState) -> RunState:
+    for at, slot in state.slots.items():
+        if at[: len(path)] == path and at != path and slot.status != "ended":
+            state = put_slot(state, at, status="ended")
+    state = put_loop(state, path, loops.once_more(loop))
+    return fresh_slot(state, path) if loop.iteration else state
 
 
 def _waits(state: RunState, at: Path, slot: Slot) -> bool:
@@ -118,15 +154,33 @@ def _unended(loop: LoopState) -> LoopState:
 def _start(state: RunState, event: Event) -> RunState:
     before = state.loops.get(event.path)
     number = state.slots.get(event.path[:-1], Slot()).number
-    opened = loops.opened(before, invocation=number, at=event.ts)
+    keeps = event.fields.get("keeps") is True
+    opened = loops.opened(
+        before,
+        invocation=number,
+        at=event.ts,
+        keeps=keeps,
+        limit=event.fields.get("max") if keeps else None,
+    )
     return put_loop(state, event.path, opened)
 
 
 def _iteration(state: RunState, event: Event) -> RunState:
     path, loop = event.path, state.loops[event.path]
+    if loop.keeps and loop.iteration:
+        state = _reworked(state, path)
     state = put_loop(state, path, loops.next_round(loop, int(event.fields["iteration"]), event.ts))
     state = put_wait(wake(fresh_slot(state, path), path), path, None)
     return _adopted(state, path) if loop.adopts else state
+
+
+def _reworked(state: RunState, path: Path) -> RunState:
+    """Another build of a stage: it draws from what may be sent back to it, too (W68)."""
+    scope, name = state.scopes.get(path[:-2]), path[-2] if len(path) > 1 else ""
+    if scope is None:
+        return state
+    reworked = {**scope.reworked, name: scope.reworked.get(name, 0) + 1}
+    return put_scope(state, path[:-2], replace(scope, reworked=reworked))
 
 
 def _adopted(state: RunState, path: Path) -> RunState:

@@ -17,7 +17,9 @@ from runs.kernel.events import EventKind, Path
 from runs.kernel.graph import LeafShape, LoopShape, Shape
 from runs.kernel.loop_events import AFTER, COMPLETE
 from runs.kernel.loops import LoopState
+from runs.kernel.loopshape import FILES
 from runs.kernel.outcomes import Outcome, Status
+from runs.kernel.panels import is_fatal
 from runs.kernel.slots import REVIEW
 
 if TYPE_CHECKING:
@@ -33,7 +35,9 @@ def advance(
     """How far the loop at `path` is; records what follows."""
     state = turn.state.loops.get(path)
     if state is None or state.invocation != invocation or state.anew:
-        bound = {} if shape.max is None else {"max": shape.max}
+        bound: dict[str, Any] = {} if shape.max is None else {"max": shape.max}
+        if shape.keeps_rounds and shape.max is not None:
+            bound = {"max": shape.max - _used(turn, path), "keeps": True}
         turn.record(EventKind.LOOP_START, path, depth=_depth(path), **bound)
         return BUSY
     return _Loop(turn, shape, path, state, room=room).advance()
@@ -66,6 +70,14 @@ def _paused(state: LoopState) -> Outcome | None:
 
 def _depth(path: Path) -> int:
     return (len(path) + 1) // 2
+
+
+def _used(turn: Decision, path: Path) -> int:
+    """The refinements that the stage with these rounds has had in this graph (W68)."""
+    scope = turn.state.scopes.get(path[:-2])
+    if scope is None:
+        return 0
+    return scope.accepted.get(path[-2], 0) + scope.reworked.get(path[-2], 0)
 
 
 class _Loop:
@@ -165,6 +177,8 @@ class _Loop:
             return body if rule.fails or spent else None
         if body.status == "fail" and body.error is not None and not body.retryable:
             return replace(body, revision=loop_bounds.kept(body.revision))
+        if self.state.keeps and not body.passed and not _asks_for_a_round(body):
+            return replace(body, revision=loop_bounds.kept(body.revision))
         return None
 
     def _met(self) -> bool:
@@ -216,6 +230,8 @@ class _Loop:
             return WAITING
         if self.state.raised:
             return self._end(_failed({**(review.error or {}), "phase": "review"}, self.state.body))
+        if self.state.keeps and is_fatal(review):
+            return self._end(replace(review, data=None))
         goes_on = not review.passed and loop_bounds.spent(self.shape, self.state, review) is None
         spent = spending.at(
             self.turn.state.purses, self.path, (self.state.invocation, self.state.iteration)
@@ -343,6 +359,11 @@ class _Loop:
             return BUSY
         # One that was lost may have been called: it is not called twice.
         return outcome if check.status in ("ended", "lost") else BUSY
+
+
+def _asks_for_a_round(body: Outcome) -> bool:
+    """Whether a stage's own check, and not its writer, wants the work done again."""
+    return body.revision is not None and body.revision.source == FILES
 
 
 def _cancelled(body: Outcome | None) -> Outcome:

@@ -39,7 +39,8 @@ class LoopState:
     `body` is what this round's body came to, `before` what the last round's did. `verdicts`
     holds what the checks of this round said, `rejections` how often a review did not pass.
     `anew` marks a loop that a new session runs from its first round, `adopts` one whose first
-    round takes over what the graphs in its body had finished before (runs.md R228, R229).
+    round takes over what the graphs in its body had finished before (runs.md R228, R229). `keeps`
+    is that of its shape; then `limit` is how many rounds are left for this invocation.
     """
 
     invocation: int
@@ -63,6 +64,8 @@ class LoopState:
     seen: Evidence = Evidence()
     history: tuple[Evidence, ...] = ()
     ended: Outcome | None = None
+    keeps: bool = False
+    limit: int | None = None
     anew: bool = False
     adopts: bool = False
 
@@ -75,10 +78,17 @@ class LoopState:
         return self.ended is None and not self.anew
 
 
-def opened(before: LoopState | None, *, invocation: int, at: int) -> LoopState:
+def opened(
+    before: LoopState | None,
+    *,
+    invocation: int,
+    at: int,
+    keeps: bool = False,
+    limit: int | None = None,
+) -> LoopState:
     """A loop that begins; one that begins anew takes over what its body had finished."""
     adopts = before is not None and before.anew
-    return LoopState(invocation=invocation, started_at=at, adopts=adopts)
+    return LoopState(invocation=invocation, started_at=at, adopts=adopts, keeps=keeps, limit=limit)
 
 
 def next_round(loop: LoopState, iteration: int, at: int) -> LoopState:
@@ -93,6 +103,7 @@ def next_round(loop: LoopState, iteration: int, at: int) -> LoopState:
         verdicts={},
         looked=False,
         before=loop.body,
+        last_review=_to_answer(loop),
         body=None,
         raised=False,
         review=None,
@@ -101,6 +112,33 @@ def next_round(loop: LoopState, iteration: int, at: int) -> LoopState:
         seen=Evidence(),
         history=history,
         adopts=False,
+    )
+
+
+def _to_answer(loop: LoopState) -> Outcome | None:
+    """What the next round has to answer: a review, or what a stage's own check found missing."""
+    body, review = loop.body, loop.review
+    if review is not None and not review.passed:
+        return review
+    asks = loop.keeps and body is not None and not body.passed and body.revision is not None
+    return body if asks else None
+
+
+def once_more(loop: LoopState) -> LoopState:
+    """The loop at the begin of the round it is in, with the last review that was a no (W80)."""
+    return replace(
+        loop,
+        phase="body",
+        verdicts={},
+        looked=False,
+        error=None,
+        body=None,
+        raised=False,
+        review=None,
+        body_span=Span(),
+        review_span=Span(),
+        last_review=loop.rejected or loop.last_review,
+        ended=None,
     )
 
 
@@ -122,8 +160,7 @@ def body_ended(loop: LoopState, outcome: Outcome, *, raised: bool) -> LoopState:
     """The body of this round came to its end."""
     # Only raises in a row count against the loop (runs.md R162).
     raises = loop.raises + 1 if raised else 0
-    review = loop.last_review if outcome.status in ("aborted", "paused") else None
-    return replace(loop, body=outcome, raised=raised, raises=raises, last_review=review)
+    return replace(loop, body=outcome, raised=raised, raises=raises)
 
 
 def checked(loop: LoopState, which: str, result: ConditionResult) -> LoopState:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from runs.kernel.jsonable import JSONValue
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from runs.kernel.graph import Shape
 
 Data = Mapping[str, JSONValue]
+# The source of a revision that a stage asks of itself: a declared file is not there (W27).
+FILES: Final = "files"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +97,9 @@ class LoopShape:
     retry: RetryRule | None = None
     on_iteration: str = ""
     on_complete: str = ""
+    keeps_rounds: bool = False
+    """The rounds of a workflow's stage: they count over sessions and with what is sent back to it,
+    and a failure that asks for no other round is the end (workflows.md W68, W80)."""
     kind: ClassVar[str] = "loop"
 
     @property
@@ -122,6 +127,8 @@ class LoopShape:
             wire["delayMs"] = self.delay_ms
         if self.retry is not None:
             wire["retry"] = self.retry.to_json()
+        if self.keeps_rounds:
+            wire["keepsRounds"] = True
         return wire
 
     def to_json(self) -> dict[str, JSONValue]:
@@ -151,4 +158,5 @@ class LoopShape:
             retry=None if retry is None else RetryRule.from_json(retry),
             on_iteration=wire.get("onIteration", ""),
             on_complete=wire.get("onComplete", ""),
+            keeps_rounds=wire.get("keepsRounds", False),
         )

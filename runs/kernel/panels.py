@@ -50,8 +50,16 @@ class PanelRule:
         )
 
 
+def is_fatal(outcome: Outcome) -> bool:
+    """Whether a review cannot count whatever it found, as of the writer's own family (W188)."""
+    error = outcome.error or {}
+    return error.get("code") == "BODY" and error.get("phase") == "review"
+
+
 def panel_outcome(rule: PanelRule, reviews: Sequence[tuple[str, Outcome]]) -> Outcome:
     """The panel's own outcome, from what each reviewer came to, in their order."""
+    if fatal := next((outcome for _, outcome in reviews if is_fatal(outcome)), None):
+        return Outcome(status="fail", summary=fatal.summary, error=fatal.error)
     verdicts = [(name, it) for name, it in reviews if _code(it) not in (*_ERRORS, _BLOCKING)]
     errors = [(name, it) for name, it in reviews if _code(it) in (*_ERRORS, _BLOCKING)]
     blocking = [it for _, it in errors if _code(it) == _BLOCKING]

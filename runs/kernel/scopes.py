@@ -55,13 +55,18 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """One invocation of a graph."""
+    """One invocation of a graph.
+
+    `accepted` counts the send-backs to each node, `reworked` the rounds of a stage that its own
+    reviews asked for.
+    """
 
     invocation: int
     started_at: int
     plan: Plan
     nodes: Mapping[str, NodeState]
     accepted: Mapping[str, int] = field(default_factory=dict)
+    reworked: Mapping[str, int] = field(default_factory=dict)
     refused: frozenset[tuple[str, int]] = frozenset()
     closed: bool = False
     ended: Outcome | None = None

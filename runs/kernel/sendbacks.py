@@ -114,7 +114,8 @@ def _decided(
     assert outcome.revision is not None
     limit = graph.limit_for(target)
     shared = isinstance(graph.max_kickbacks, int)
-    count = scope.accepted.get(target, 0) + 1
+    # A stage's own reviews and what is sent back to it draw from the same rounds (W68).
+    count = scope.accepted.get(target, 0) + scope.reworked.get(target, 0) + 1
     spent = scope.accepted_count if shared else count - 1
     accepted = spent < limit
     facts: dict[str, Any] = {

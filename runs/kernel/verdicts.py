@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from runs.kernel.graph import GraphShape, NodeShape
+from runs.kernel.graph import GraphShape, LoopShape, NodeShape
 from runs.kernel.outcomes import Outcome
 from runs.kernel.panels import panel_outcome
 from runs.kernel.scopes import NodeState, Scope
@@ -33,19 +33,25 @@ def graph_outcome(graph: GraphShape, nodes: Mapping[str, NodeState], *, cancelle
     if not failed:
         return Outcome(status="pass", summary=f"{graph.name} passed", data=data, late=late)
     error = next((end.error for _, end in failed if end.error and not end.retryable), None)
-    summary = _summary(failed)
+    summary = _summary(graph, failed)
     return Outcome(status="fail", summary=summary, data=data, error=error, late=late)
 
 
-def _summary(failed: list[tuple[str, Outcome]]) -> str:
+def _summary(graph: GraphShape, failed: list[tuple[str, Outcome]]) -> str:
     count = len(failed)
     text = f"{count} required step{'s' if count > 1 else ''} did not complete"
     spent = [
         f"{name} {'stalled' if end.stall else 'ran out of rounds'}: {end.summary or 'no reason'}"
         for name, end in failed
-        if end.status == "exhausted"
+        if end.status == "exhausted" or _is_spent(graph.by_name[name], end)
     ]
     return "; ".join([text, *spent])
+
+
+def _is_spent(node: NodeShape, end: Outcome) -> bool:
+    """Whether a stage failed because its reviews left it no further round (workflows.md W69)."""
+    is_stage = isinstance(node.job, LoopShape) and node.job.keeps_rounds
+    return is_stage and end.revision is not None and end.error is None
 
 
 def never_ran(graph: GraphShape, scope: Scope, node: NodeShape, *, cancelled: bool) -> str:

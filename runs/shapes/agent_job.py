@@ -12,6 +12,7 @@ from runs.kernel.feedback import feedback_text, quoted, skipped_text
 from runs.kernel.graph import LeafShape
 from runs.kernel.interactions import feedback_of
 from runs.kernel.jsonable import JSONValue, digest_hex
+from runs.kernel.loopshape import FILES
 from runs.kernel.outcomes import Outcome, failing
 from runs.kernel.sources import code_digest
 from runs.kernel.turns import AgentRequest, AgentResult, final_text
@@ -55,7 +56,9 @@ class Turn:
 
     def __call__(self, ctx: Any) -> Outcome:
         review = ctx.last_review
-        before = self._work(ctx) if review is not None else None
+        # Work that a stage itself found missing is no work that was left as it was.
+        has_work = review is not None and not (review.revision and review.revision.source == FILES)
+        before = self._work(ctx) if has_work else None
         if before is not None:
             before = ctx.begin_rework(before)
         result = self.answered(ctx)

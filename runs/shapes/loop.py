@@ -30,6 +30,7 @@ def loop(
     retry: Mapping[str, Any] | None = None,
     on_iteration: Function | None = None,
     on_complete: Function | None = None,
+    keeps_rounds: bool = False,
 ) -> Job:
     """A body in rounds, `max` of them at most, until `until` is met and `review` passes.
 
@@ -60,6 +61,7 @@ def loop(
         retry=_retry(name, retry),
         on_iteration=_code(name, "on_iteration", on_iteration),
         on_complete=_code(name, "on_complete", on_complete),
+        keeps_rounds=keeps_rounds,
     )
     return Loop(shape, body, review, checks, signal, on_iteration, on_complete)
 

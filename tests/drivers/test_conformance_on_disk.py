@@ -36,7 +36,8 @@ def attended(scenario: Scenario, client: Any, **options: Any) -> RunResult:
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_memory_and_disk_record_the_same(name: str, tmp_path: Path) -> None:
     scenario, path = SCENARIOS[name], tmp_path / "r.jsonl"
-    alone = attended(scenario, create_callback_client(), cwd=tmp_path)
+    (tmp_path / "alone").mkdir()
+    alone = attended(scenario, create_callback_client(), cwd=tmp_path / "alone")
     client = local_callbacks(tmp_path / "store", "r")
     kept = attended(scenario, client, cwd=tmp_path, record_to=path)
     told = list(read_record(path).events)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runs import Outcome, dag, exit_code_for, fn_job, loop, predicate, run
+from runs import Outcome, dag, exit_code_for, fn_job, kickback, loop, predicate, run
 from runs.drivers.memory import RunResult
 from runs.drivers.signal import Signal
 from runs.kernel.errors import DeclarationError, LoopError
@@ -128,3 +128,20 @@ def test_a_loop_round_that_was_tried_again_goes_on_with_its_checks() -> None:
     until = predicate(lambda ctx, last: last == Outcome(status="pass", summary="done"))
     assert run(loop("l", step, until=until, max=1)).outcome.status == "pass"
     assert len(keys) == 2
+
+
+def test_a_body_that_is_tried_again_answers_its_review_anew() -> None:
+    seen: list[str | None] = []
+
+    def work(ctx: Any) -> Any:
+        seen.append(None if ctx.last_review is None else ctx.last_review.summary)
+        if len(seen) == 2:
+            raise LoopError("RATE_LIMIT", "slow down", retry_after_ms=1)
+        return None
+
+    def review(_ctx: Any) -> Any:
+        return kickback("body", "again") if len(seen) < 3 else None
+
+    result = run(loop("l", fn_job("body", work), review=fn_job("review", review), max=2))
+
+    assert (result.outcome.status, seen) == ("pass", [None, "again", "again"])

@@ -15,6 +15,7 @@ from runs.shapes.dag import dag, pipeline
 from runs.shapes.loop import loop
 from runs.shapes.steps import fn_job, gate_job
 from tests.runs import loop_scenarios as loops
+from tests.runs import team_scenarios as teams
 
 YES = {"approved": True}
 NO = {"approved": False, "note": "not yet"}
@@ -290,5 +291,11 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "loop a person reviews": Scenario(loops.person_reviews, "pass", (NO, YES)),
     "loop a person refuses to the end": Scenario(loops.person_reviews, "fail", (NO, NO, NO)),
+    "stage that a panel reviews and a command sends back": Scenario(
+        lambda: teams.reviewed(2, 3), "pass"
+    ),
+    "stage whose refinements run out": Scenario(lambda: teams.reviewed(refine=1), "fail"),
+    "stage that a person reviews": Scenario(teams.by_a_person, "pass", (teams.NO, teams.YES, YES)),
+    "stage that is a panel": Scenario(teams.by_a_panel_stage, "pass"),
     "loop with a person in its body": Scenario(loops.person_works, "pass", (YES, YES)),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ VOLATILE = {
     "ts",
     "seq",
     "resumeAt",
+    # Only a run in one process has prices.
+    "cost",
 }
 
 
@@ -51,6 +54,12 @@ def in_memory(scenario: Scenario, **options: Any) -> RunResult:
         assert token is not None
         client.submit(asked, token, "somebody", waiting[asked].digest, answers.pop(0))
 
+    with tempfile.TemporaryDirectory() as folder:
+        options.setdefault("cwd", folder)
+        return _run(scenario, client, answer, options)
+
+
+def _run(scenario: Scenario, client: Any, answer: Any, options: dict[str, Any]) -> RunResult:
     return run_in_memory(
         scenario.make(),
         callbacks=client,
