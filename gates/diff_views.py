@@ -38,5 +38,6 @@ def diff_file(request: HttpRequest, pk: UUID, index: int) -> HttpResponse:
     file = None if diff is None else diffs.one_file(diff, index, view=view, response=response)
     if diff is None or file is None:
         raise access.NotVisible("There is no such file in this question.")
-    about = {"view": view, "commented": takes_annotations(row.response_schema)}
+    commented = response is None and takes_annotations(row.response_schema)
+    about = {"view": view, "commented": commented}
     return render(request, "gates/_diff_file.html", {"diff": about, "file": file, "pk": row.pk})

@@ -175,7 +175,7 @@ def diff_page(
         diff=diff,
         view="split" if view == "split" else "unified",
         files=files,
-        commented=takes_annotations(row.response_schema),
+        commented=response is None and takes_annotations(row.response_schema),
         first=begin,
     )
     left = FIRST_LINES

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from typing import Any, Final
 
 from django.forms import BoundField
@@ -224,7 +225,7 @@ def _boxed(file: FileDiff, text: str) -> Iterator[tuple[str, int, str]]:
     first = file.first_line
     if before.strip() and first is not None:
         yield (*first, before)
-    for match, following in zip(starts, [*starts[1:], None], strict=True):
+    for match, following in zip_longest(starts, starts[1:]):
         body = text[match.end() : following.start() if following is not None else None]
         yield ("old" if match[1] else "new", int(match[2]), body)
 

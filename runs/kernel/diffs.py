@@ -125,7 +125,8 @@ def diff_of(value: Any) -> Diff | None:
         found = list(_unified(value))
     else:
         steps = Steps()
-        items = list(value.items())
+        # In the order of their names, for JSON has none: a file keeps its place everywhere.
+        items = sorted(value.items())
         files = [_of_texts(path, given, steps) for path, given in items[:MAX_FILES]]
         return Diff(files=tuple(files), omitted=max(0, len(items) - MAX_FILES))
     if not found:
