@@ -12,6 +12,8 @@ from django.template.response import TemplateResponse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+import gates.notify.admin
+import gates.routers.admin  # noqa: F401  registers its own tables
 from gates import keys, services
 from gates.errors import GateError, ReasonMissing
 from gates.masking import masked_input

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from gates import calendars, narrowing, saved, team_page, teams
 from gates.access import Forbidden, NotVisible
+from gates.notify import page as notify_page
 from gates.saved import FilterRefused
 from gates.views import caller
 from runs.kernel.worktime import DEFAULT
@@ -76,6 +77,7 @@ def team(request: HttpRequest, pk: int) -> HttpResponse:
     group = teams.find_team(who, pk)
     page = team_page.queue_page(who, group, request.GET, timezone.now())
     page["team"]["members_text"] = _members([group.pk]).get(group.pk, "nobody yet")
+    page["notify"] = notify_page.team_part(who, group)
     return render(request, "gates/team.html", page)
 
 

@@ -27,11 +27,21 @@ def post(
     address: str, body: bytes, headers: Mapping[str, str], *, seconds: float = SECONDS
 ) -> None:
     """Send the body; raises NotSent unless the other side says 2xx within `seconds`."""
+    exchange(address, body, headers, seconds=seconds)
+
+
+def exchange(
+    address: str, body: bytes, headers: Mapping[str, str], *, seconds: float, limit: int = 0
+) -> tuple[int, bytes]:
+    """Send the body; the status, which is 2xx or NotSent is raised, and the reply.
+
+    One byte more than `limit` of the reply is read, so that what is too long can be told.
+    """
     try:
         parts = read_webhook(address)
         until = time.monotonic() + seconds
         with _connected(parts, until) as plain, _cut_off(plain, until):
-            status, answer = _exchange(parts, plain, body, headers)
+            status, answer, reply = _exchange(parts, plain, body, headers, limit)
     except AddressRefused as refusal:
         raise NotSent(str(refusal), retryable=False) from None
     except socket.gaierror:
@@ -46,6 +56,7 @@ def post(
             retryable=status in _RETRYABLE or status >= 500,
             hint_ms=hint_ms(answer, datetime.now(UTC)),
         )
+    return status, reply
 
 
 def hint_ms(headers: Mapping[str, str], now: datetime) -> int | None:
@@ -115,8 +126,12 @@ def _cut_off(plain: socket.socket, until: float) -> Iterator[None]:
 
 
 def _exchange(
-    parts: SplitResult, plain: socket.socket, body: bytes, headers: Mapping[str, str]
-) -> tuple[int, dict[str, str]]:
+    parts: SplitResult,
+    plain: socket.socket,
+    body: bytes,
+    headers: Mapping[str, str],
+    limit: int,
+) -> tuple[int, dict[str, str], bytes]:
     assert parts.hostname is not None
     sock = plain
     if parts.scheme == "https":
@@ -131,7 +146,8 @@ def _exchange(
             headers={**headers, "Content-Type": "application/json", "Connection": "close"},
         )
         response = connection.getresponse()
-        return response.status, {name.lower(): value for name, value in response.getheaders()}
+        told = {name.lower(): value for name, value in response.getheaders()}
+        return response.status, told, response.read(limit + 1) if limit else b""
 
 
 @lru_cache

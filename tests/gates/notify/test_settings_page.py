@@ -329,3 +329,39 @@ def test_keys_have_no_pages(client: Any) -> None:
     for address in ("/notifications/", "/channels/add/mail/"):
         assert client.get(address).status_code == 302
     assert client.post("/settings/quiet-hours/", {}).status_code == 302
+
+
+def test_a_teams_page_shows_its_channels_to_those_who_may_change_them() -> None:
+    made = ways.webhook_of("Release", "https://example.com/s3cr3t")
+    member = factories.person("mia", groups=["Release"])
+    address = f"/teams/{team().pk}/"
+
+    page = page_of(client_of(chief()).get(address))
+    assert "https://example.com/…" in page.by_id(f"channel-{made.pk}").text
+    html = client_of(member).get(address).content.decode()
+    assert "Where this team is told" not in html
+
+
+def test_the_admin_shows_channels_and_messages_and_changes_none() -> None:
+    made = ways.webhook_of("Release", "https://example.com/s3cr3t")
+    factories.pending_gate(audience={"groups": ["Release"]})
+    spread()
+    root = User.objects.create_superuser("root")
+    client = client_of(Principal.for_user(root))
+    delivery = Delivery.objects.get()
+
+    for address in (
+        "/admin/gates/channel/",
+        f"/admin/gates/channel/{made.pk}/change/",
+        "/admin/gates/delivery/",
+        f"/admin/gates/delivery/{delivery.pk}/change/",
+    ):
+        html = client.get(address).content.decode()
+        assert "example.com" in html or "Hook" in html
+        assert "s3cr3t" not in html
+        assert ways.SECRET not in html
+    for address in ("/admin/gates/channel/add/", f"/admin/gates/delivery/{delivery.pk}/delete/"):
+        assert client.get(address).status_code == 403
+    client.post(f"/admin/gates/channel/{made.pk}/change/", {"name": "mine"})
+    made.refresh_from_db()
+    assert made.name == "Hook"
