@@ -220,7 +220,7 @@ def _answered_by(principal: Principal) -> Q:
         request__needed__gt=1,
         request__status__in=Request.OPEN,
     )
-    return Q(pk__in=list(mine.values_list("request", flat=True)[:LOOKED_AT]))
+    return Q(pk__in=list(mine.order_by().values_list("request", flat=True)[:LOOKED_AT]))
 
 
 def _first(part: QuerySet[Request]) -> QuerySet[Request]:

@@ -14,7 +14,9 @@ from runs import words
 
 WIDTH: Final = 720
 HEIGHT: Final = 168
-_LEFT: Final = 52
+_LEFT: Final = 60
+_RIGHT: Final = 24
+_APART: Final = 14
 _TOP: Final = 10
 _BOTTOM: Final = 24
 _MARKS: Final = (
@@ -42,7 +44,7 @@ def chart(spans: Sequence[Span], name: str) -> dict[str, Any]:
         share = (log(max(seconds, marks[0][0])) - low) / (high - low)
         return round(_TOP + (1 - min(1.0, share)) * (HEIGHT - _TOP - _BOTTOM), 1)
 
-    step = (WIDTH - _LEFT) / max(1, len(spans))
+    step = (WIDTH - _LEFT - _RIGHT) / max(1, len(spans))
     width = round(min(28.0, step * 0.6), 1)
     every = max(1, -(-len(spans) // 8))
     bars, labels = [], []
@@ -69,10 +71,19 @@ def chart(spans: Sequence[Span], name: str) -> dict[str, Any]:
         "height": HEIGHT,
         "left": _LEFT,
         "base": HEIGHT - 6,
-        "marks": [{"y": y(seconds), "text": text} for seconds, text in marks],
+        "marks": _apart([{"y": y(seconds), "text": text} for seconds, text in marks]),
         "bars": bars,
         "labels": labels,
     }
+
+
+def _apart(marks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The marks whose words do not run into those of the one below; both ends stay."""
+    kept = marks[:1]
+    for mark in marks[1:-1]:
+        if kept[-1]["y"] - mark["y"] >= _APART and mark["y"] - marks[-1]["y"] >= _APART:
+            kept.append(mark)
+    return [*kept, marks[-1]]
 
 
 def _marks(shortest: float, longest: float) -> list[tuple[int, str]]:

@@ -26,6 +26,7 @@ AUDIENCES: Final[tuple[Mapping[str, list[str]] | None, ...]] = (
 )
 # Of the closed ones; what is left over is answered.
 ENDS: Final = {"expired": 0.05, "superseded": 0.1, "cancelled": 0.05}
+_RUN: Final = {"id": "md5('run' || g)::uuid", "stream": "'bench-' || g"}
 SCHEMA: Final = {
     "type": "object",
     "properties": {"approved": {"type": "boolean"}, "note": {"type": "string"}},
@@ -33,10 +34,14 @@ SCHEMA: Final = {
 }
 
 
-def fill(total: int, open_count: int) -> None:
-    """`total` questions of many runs, `open_count` of them open and a tenth of those held."""
-    made = 0
-    _runs(max(2, total // 100))
+def fill(total: int, open_count: int, *, vacuum: bool = True, first: int = 0) -> None:
+    """`total` questions of many runs, `open_count` of them open and a tenth of those held.
+
+    Within a transaction nothing can be vacuumed; the planner is told of the rows all the same.
+    """
+    made = first
+    runs = max(2, (total - first) // 100)
+    _runs(first, runs)
     sorts = len(AUDIENCES)
     for index, audience in enumerate(AUDIENCES):
         counts = {"pending": open_count * 9 // 10 // sorts, "claimed": open_count // 10 // sorts}
@@ -44,18 +49,23 @@ def fill(total: int, open_count: int) -> None:
         counts |= {status: int(closed * share) for status, share in ENDS.items()}
         counts["answered"] = total // sorts - sum(counts.values())
         for status, count in counts.items():
-            _copies(_first(index, audience, status), made, count, max(2, total // 100))
+            _copies(_first(index, audience, status, made), made, count, first, runs)
             made += count
     _answers()
     # As autovacuum does within a minute.
     with connection.cursor() as cursor:
         for table in (Request, Response, Run):
-            cursor.execute(f"VACUUM ANALYZE {table._meta.db_table}")
+            cursor.execute(f"{'VACUUM ' if vacuum else ''}ANALYZE {table._meta.db_table}")
 
 
-def _runs(count: int) -> None:
+def _runs(first: int, count: int) -> None:
+    """Runs `first` and on, each the stream of a program."""
+    if Run.objects.filter(stream="bench-0").exists():
+        row = Run.objects.get(stream="bench-0")
+        _insert(Run, row.pk, first, first + count, _RUN)
+        return
     now = timezone.now()
-    first = Run(
+    row = Run(
         kind=Run.Kind.EXTERNAL,
         stream="bench-0",
         audience=audience_for({"keys": ["bench"]}),
@@ -63,23 +73,19 @@ def _runs(count: int) -> None:
         created_at=now,
         changed_at=now,
     )
-    first.save()
-    _insert(
-        Run,
-        first.pk,
-        1,
-        count,
-        {"id": "md5('run' || g)::uuid", "stream": "'bench-' || g"},
-    )
+    row.save()
+    _insert(Run, row.pk, 1, count, _RUN)
 
 
-def _first(index: int, audience: Mapping[str, list[str]] | None, status: str) -> Request:
+def _first(
+    index: int, audience: Mapping[str, list[str]] | None, status: str, number: int
+) -> Request:
     """One question of this sort, of which the others are copies."""
     now = timezone.now()
     is_answered = status == "answered"
     row = Request(
         run=Run.objects.get(stream="bench-0"),
-        request_id=f"first-{index}-{status}",
+        request_id=f"first-{number}",
         gate_id=f"gate-{index}",
         gate_version=1,
         digest="0" * 64,
@@ -103,12 +109,12 @@ def _first(index: int, audience: Mapping[str, list[str]] | None, status: str) ->
     return row
 
 
-def _copies(first: Request, after: int, count: int, runs: int) -> None:
+def _copies(row: Request, after: int, count: int, first: int, runs: int) -> None:
     """Every seventh is due; they were asked and answered over the last hundred days."""
     ago = "make_interval(secs => (g * 7919 % 8640000))"
     over = {
         "id": "md5('request' || g)::uuid",
-        "run_id": f"md5('run' || (1 + g % {runs - 1}))::uuid",
+        "run_id": f"md5('run' || ({first} + 1 + g % {runs - 1}))::uuid",
         "request_id": "'q' || g || '#1#' || md5('d' || g)",
         "digest": "md5('d' || g) || md5('e' || g)",
         "decision_text": "'Approve release ' || g || '?'",
@@ -118,11 +124,11 @@ def _copies(first: Request, after: int, count: int, runs: int) -> None:
         "claimed_at": f"t.claimed_at - {ago} - make_interval(secs => g % 600)",
         "answered_at": f"t.answered_at - {ago}",
     }
-    if first.status in ("pending", "claimed"):
-        due = "now() + make_interval(secs => (g * 7919 % 864000) - 86400)"
+    if row.status in ("pending", "claimed"):
+        due = "now() + make_interval(secs => (g * 7919 % 172800) - 86400)"
         over["due_at"] = f"CASE WHEN g % 7 = 0 THEN {due} END"
         over["due_order"] = f"CASE WHEN g % 7 = 0 THEN {due} ELSE t.due_order END"
-    _insert(Request, first.pk, after + 1, after + count - 1, over)
+    _insert(Request, row.pk, after + 1, after + count - 1, over)
 
 
 def _insert(
@@ -142,10 +148,32 @@ def _insert(
 
 
 def _answers() -> None:
+    """An answer for each question that has one and lacks it."""
+    asked = Request.objects.filter(status="answered", responses=None)
+    first = asked.order_by("asked_seq")[0]
+    row = Response.objects.create(
+        request=first,
+        actor=first.answered_by,
+        response={"approved": True},
+        at=first.answered_at,
+        surface="browser",
+        seq=1,
+    )
+    over = {
+        "request_id": "r.id",
+        "actor": "r.answered_by",
+        "at": "r.answered_at",
+        "seq": "r.asked_seq",
+    }
+    columns = [
+        str(field.column) for field in Response._meta.concrete_fields if not field.primary_key
+    ]
+    values = [over.get(name, f't."{name}"') for name in columns]
+    names = ", ".join(f'"{name}"' for name in columns)
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO gates_response (request_id, actor, response, at, surface, seq) "
-            "SELECT id, answered_by, %s, answered_at, 'browser', asked_seq FROM gates_request "
-            "WHERE status = 'answered'",
-            ['{"approved":true}'],
+            f"INSERT INTO gates_response ({names}) SELECT {', '.join(values)} "
+            "FROM gates_response t, gates_request r WHERE t.id = %s AND r.status = 'answered' "
+            "ON CONFLICT DO NOTHING",
+            [row.pk],
         )
