@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from tests.benchmarks import cycles, document, machine, pages, scales, sockets, steps
+from tests.benchmarks import cycles, document, lists, machine, pages, scales, sockets, steps
 from tests.benchmarks.rows import Row, markdown
 from tests.benchmarks.stage import Stage, stage
 from tests.benchmarks.systems.base import Missing, System
@@ -24,7 +24,7 @@ from tests.benchmarks.systems.obversa import Obversa
 
 QUICK: Final = cycles.Size(rounds=3, idle=8, cycles=100, concurrent=100)
 FULL: Final = cycles.Size(rounds=7, idle=30, cycles=400, concurrent=100)
-PARTS: Final = ("steps", "cycles", "sockets", "scales", "inbox")
+PARTS: Final = ("steps", "cycles", "sockets", "scales", "inbox", "lists")
 WORKERS: Final = 2
 
 
@@ -46,6 +46,7 @@ class Measurement:
             "sockets": self._sockets,
             "scales": self._scales,
             "inbox": lambda: pages.measured(full=self._full),
+            "lists": lambda: lists.measured(full=self._full),
         }
 
     def _steps(self) -> Iterator[Row]:
