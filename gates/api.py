@@ -258,6 +258,6 @@ def _wire(row: Request, who: Principal) -> dict[str, Any]:
 
 def _router(who: Principal, suffix: str | None) -> Principal:
     """A key's own router; a person is one router, whatever a body says."""
-    if not who.key_name or suffix is None:
+    if not who.key_name or who.router or suffix is None:
         return who
     return replace(who, actor=f"key:{who.key_name}/{suffix}")

@@ -16,12 +16,14 @@ class GatesConfig(AppConfig):
         from gates.calendars import calendar_for
         from gates.notify import notices, sender
         from gates.projector import project, rebuild_requests
+        from gates.routers import calls, worker
         from gates.services import expire_due
         from runs import actions, rebuild, record, sweep
         from runs.access import also_visible
 
         record.register_projector(project)
         record.register_projector(notices.project)
+        record.register_projector(calls.project)
         record.register_calendars(calendar_for)
         record.register_projector(grants.project)
         rebuild.also(rebuild_requests)
@@ -30,5 +32,6 @@ class GatesConfig(AppConfig):
         actions.register_owner(grants.owner)
         sweep.also(expire_due)
         sweep.also(sender.sweep)
+        sweep.also(worker.sweep)
         if runs_with_questions_for not in also_visible:
             also_visible.append(runs_with_questions_for)

@@ -107,7 +107,7 @@ def audience(name: str, given: Any) -> dict[str, Any]:
 
 def _no_audience(name: str) -> DefinitionRefused:
     return DefinitionRefused(
-        name, f"{name} holds lists of names under users, groups, permissions or keys."
+        name, f"{name} holds lists of names under users, groups, permissions, keys or routers."
     )
 
 

@@ -14,8 +14,8 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from gates.errors import KeyRefused
-from gates.models import ApiKey
-from gates.principals import is_live
+from gates.models import ApiKey, Router
+from gates.principals import Principal, is_live
 
 # How long a key lives that a person makes for itself, unless it says otherwise.
 PERSONAL_DAYS: Final = 90
@@ -34,6 +34,7 @@ def create_key(
     *,
     days: int | None = None,
     expires_at: datetime | None = None,
+    router: Router | None = None,
 ) -> tuple[ApiKey, str]:
     """Make a key; the text is handed out this once and cannot be had again.
 
@@ -45,6 +46,9 @@ def create_key(
     wanted = sorted(set(scopes))
     if not wanted or set(wanted) - set(ApiKey.SCOPES):
         raise KeyRefused("scopes", f"A key has one or more of: {', '.join(ApiKey.SCOPES)}.")
+    if router is not None and (user is not None or set(wanted) - Principal.ROUTER_SCOPES):
+        may = ", ".join(sorted(Principal.ROUTER_SCOPES))
+        raise KeyRefused("scopes", f"The key of a router is nobody's, and may only: {may}.")
     if expires_at is None:
         expires_at = _end(PERSONAL_DAYS if days is None and user is not None else days or 0)
     if expires_at is not None and expires_at <= timezone.now():
@@ -57,6 +61,7 @@ def create_key(
         scopes=wanted,
         user=user,
         expires_at=expires_at,
+        router=router,
     )
     # The name is taken or it is not: the insert says so, not a look before it.
     ApiKey.objects.bulk_create([made], ignore_conflicts=True)

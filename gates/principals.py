@@ -31,7 +31,17 @@ def principal_for_key(key: ApiKey, suffix: str = "") -> Principal:
         raise ValueError(
             "A router's suffix is 1 to 64 letters, digits, dots, dashes or underscores."
         )
+    if key.router_id is not None:
+        return _router(key)
     return Principal.for_key(key.name, key.scopes, key.user, suffix)
+
+
+def _router(key: ApiKey) -> Principal:
+    """A service with its key, while its router is in use."""
+    router = key.router
+    assert router is not None
+    scopes = key.scopes if router.enabled else ()
+    return Principal.for_router(router.name, key_name=key.name, scopes=scopes)
 
 
 def router_of(who: Principal, router_id: str | None) -> str:
@@ -39,7 +49,7 @@ def router_of(who: Principal, router_id: str | None) -> str:
     if router_id is None or router_id == who.actor:
         return who.actor
     base, _, suffix = router_id.partition("/")
-    if who.key_name and base == f"key:{who.key_name}" and _SUFFIX.fullmatch(suffix):
+    if who.key_name and not who.router and base == f"key:{who.key_name}" and _SUFFIX.fullmatch(suffix):
         return router_id
     raise ValueError(f"{router_id!r} is not a router of {who.actor}.")
 
@@ -50,7 +60,7 @@ def fresh(who: Principal) -> Principal:
         key = ApiKey.objects.select_related("user").filter(name=who.key_name).first()
         if key is None or not is_live(key):
             return Principal(actor=who.actor, surface=who.surface)
-        return principal_for_key(key, who.actor.partition("/")[2])
+        return principal_for_key(key, "" if who.router else who.actor.partition("/")[2])
     # What a caller has read of its rights stays with it; another one reads them anew.
     return replace(who, _members={})
 

@@ -83,7 +83,14 @@ class AskRequest(Body):
     stream: Name = Field(description="The stream of questions it belongs to.")
     audience: dict[str, Json] | None = Field(
         default=None,
-        description="Lists of names under users, groups, permissions or keys; everyone without it.",
+        description="Lists of names under users, groups, permissions, keys or routers; everyone "
+        "without it.",
+    )
+    router: str | None = Field(
+        default=None,
+        max_length=100,
+        description="A service that an administrator has set up, and that the audience names: "
+        "the question is posted to it.",
     )
     kind: Literal["gate", "question"] | None = None
     due_at: str | None = Field(default=None, description="When an answer is wanted.")

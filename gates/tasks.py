@@ -8,6 +8,7 @@ from celery import shared_task
 from celery.signals import worker_process_shutdown, worker_shutdown
 
 from gates.notify import sender
+from gates.routers import worker as routers
 
 
 @shared_task(name="gates.notify")
@@ -16,8 +17,15 @@ def notify() -> None:
     sender.begin().knock()
 
 
+@shared_task(name="gates.route")
+def route() -> None:
+    """Post what is due at routers, on threads of this worker's own."""
+    routers.begin().knock()
+
+
 @worker_process_shutdown.connect
 @worker_shutdown.connect
 def leaving(**_: Any) -> None:
     """Let what is being sent come to its end."""
     sender.end()
+    routers.end()

@@ -38,6 +38,8 @@ def _label(actor: str) -> str:
             return f"a former user ({name})"
         case "key":
             return f"key {name}"
+        case "router":
+            return f"service {name}"
         case "agent":
             return f"agent {name}"
         case "step":

@@ -9,11 +9,17 @@ from runs.kernel.jsonable import digest_hex
 from runs.models import Audience, AudienceToken
 
 EVERYONE: Final = "everyone"
-PARTS: Final = {"users": "user", "groups": "group", "permissions": "perm", "keys": "key"}
+PARTS: Final = {
+    "users": "user",
+    "groups": "group",
+    "permissions": "perm",
+    "keys": "key",
+    "routers": "router",
+}
 
 
 class AudienceRefused(ValueError):
-    """An audience has lists of names under users, groups, permissions or keys."""
+    """An audience has lists of names under users, groups, permissions, keys or routers."""
 
     code = "audience"
 

@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 class Principal:
     """One caller. `scopes` is None for a person, who may do what their rights say."""
 
-    SURFACES: ClassVar = ("browser", "api", "admin", "command")
+    SURFACES: ClassVar = ("browser", "api", "admin", "command", "router")
+    ROUTER_SCOPES: ClassVar = frozenset({"read", "claim", "answer"})
 
     actor: str
     surface: str
     user: User | None = None
     key_name: str = ""
     scopes: frozenset[str] | None = None
+    # The service this caller is, and then it is nobody else.
+    router: str = ""
     # Who is in an audience, as far as this caller asked.
     _members: dict[int, frozenset[str]] = field(default_factory=dict, compare=False, repr=False)
 
@@ -45,15 +48,27 @@ class Principal:
         allowed = frozenset(scopes) if user is None or known is not None else frozenset()
         return cls(actor=actor, surface="api", user=known, key_name=name, scopes=allowed)
 
+    @classmethod
+    def for_router(cls, name: str, *, key_name: str = "", scopes: Iterable[str] = ()) -> Principal:
+        """A service that questions go to: in a reply to us, or with its key over the API."""
+        wanted = cls.ROUTER_SCOPES.intersection(scopes) if key_name else cls.ROUTER_SCOPES
+        surface = "api" if key_name else "router"
+        return cls(
+            actor=f"router:{name}", surface=surface, key_name=key_name, scopes=wanted, router=name
+        )
+
     @property
     def is_known(self) -> bool:
-        return self.user is not None or bool(self.key_name)
+        return self.user is not None or bool(self.key_name or self.router)
 
     @cached_property
     def tokens(self) -> frozenset[str]:
         """What an audience may name this caller by (runs/audiences.py)."""
         if not self.is_known:
             return frozenset()
+        if self.router:
+            # An audience names a service or does not mean it: everyone is every person.
+            return frozenset({f"router:{self.router}"})
         tokens = {EVERYONE}
         # Anybody may make a key of their own, by any free name: it gets no more than its maker has.
         if self.key_name and self.user is None:
@@ -94,6 +109,6 @@ class Principal:
 
     def owns(self, actor: str) -> bool:
         """True when `actor` is this caller, or a router of the same key."""
-        if self.key_name:
+        if self.key_name and not self.router:
             return actor == self.actor or actor.split("/", maxsplit=1)[0] == f"key:{self.key_name}"
         return actor == self.actor

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, TypedDict
 
 from runs.kernel.tallies import MAX_NEEDED
+from runs.shapes.routers import NAME as ROUTER
+from runs.shapes.routers import HttpRouter, router_name
 
-PARTS: Final = ("users", "groups", "permissions", "keys")
+PARTS: Final = ("users", "groups", "permissions", "keys", "routers")
 RISKS: Final = ("low", "medium", "high")
 MAX_PRIORITY: Final = 1_000
 
@@ -19,11 +21,12 @@ MAX_PRIORITY: Final = 1_000
 class Answering(TypedDict, total=False):
     """The keywords about who may answer a question, and how.
 
-    `audience` has lists of names under `users`, `groups`, `permissions` and `keys`; without it
-    everybody who may see the workflow may answer. `needed` people have to answer, each of another
-    team of the audience with `one_per_team`. `exclude_requester` keeps whoever started the run or
-    asked from answering; without it that is so for a `risk` of "high". With `on_answer="hold"` the
-    run waits after the answer until somebody resumes it.
+    `audience` has lists of names under `users`, `groups`, `permissions`, `keys` and `routers`;
+    without it everybody who may see the workflow may answer. `router` is a service that the
+    question is sent to, and that the audience names (docs/routers.md). `needed` people have to
+    answer, each of another team of the audience with `one_per_team`. `exclude_requester` keeps
+    whoever started the run or asked from answering; without it that is so for a `risk` of "high".
+    With `on_answer="hold"` the run waits after the answer until somebody resumes it.
     """
 
     audience: Mapping[str, list[str]] | None
@@ -33,6 +36,7 @@ class Answering(TypedDict, total=False):
     one_per_team: bool
     exclude_requester: bool | None
     risk: Literal["low", "medium", "high"] | None
+    router: str | HttpRouter | None
 
 
 class RoutingRefused(ValueError):
@@ -65,7 +69,17 @@ def wire_routing(given: Mapping[str, Any]) -> dict[str, Any]:
             checked = check(name, value)
             if checked is not None:
                 routing[name] = checked
+    _need_router(routing)
     return _quorum(routing)
+
+
+def _need_router(routing: Mapping[str, Any]) -> None:
+    """Who may answer holds for services too: the audience has to name the one that is asked."""
+    name = router_name(routing)
+    if name and name not in routing.get("audience", {}).get("routers", ()):
+        raise RoutingRefused("router", f"is {name!r}, which the audience has to name: routers.")
+    if name and routing.get("needed", 1) > 1:
+        raise RoutingRefused("router", "is no person, and several people have to answer.")
 
 
 def need_people(routing: Mapping[str, Any], name: str) -> None:
@@ -160,6 +174,14 @@ def _flag(name: str, given: Any) -> bool:
     return given
 
 
+def _router(name: str, given: Any) -> str | dict[str, str]:
+    if isinstance(given, HttpRouter):
+        return given.to_json()
+    if not isinstance(given, str) or not ROUTER.fullmatch(given):
+        raise RoutingRefused(name, "is the name of a router.")
+    return given
+
+
 _CHECKS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "audience": _audience,
     "priority": _priority,
@@ -168,6 +190,7 @@ _CHECKS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "onePerTeam": _flag,
     "excludeRequester": _flag,
     "risk": _risk,
+    "router": _router,
 }
 # What a program may say of its question: it has no step that an answer could hold back.
 FIELDS: Final = frozenset(_CHECKS) - {"onAnswer"}

@@ -12,6 +12,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from gates.notify import sender
+from gates.routers import worker as routers
 from obversa_site import stopping
 from obversa_site.serving import CannotListen, first_administrator, link_for, serve
 from runs.embedded import EmbeddedWorker
@@ -40,6 +41,7 @@ class Command(BaseCommand):
             if worker is not None:
                 worker.start()
                 sender.begin()
+                routers.begin()
             try:
                 serve(options["host"], options["port"], partial(self._tell, options["host"]))
             except CannotListen as trouble:
@@ -48,6 +50,7 @@ class Command(BaseCommand):
                 if worker is not None:
                     worker.stop()
                     sender.end()
+                    routers.end()
         self.stdout.write("Stopped.")
 
     def _tell(self, host: str, port: int) -> None:
