@@ -42,7 +42,8 @@ def due_channels() -> list[int]:
     """The channels with something to send now, or with a sender that died."""
     now = record.database_now()
     due = Delivery.objects.filter(
-        Q(state=State.PENDING, next_at__lte=now) | Q(state=State.SENDING, lease_until__lt=now)
+        Q(state=State.PENDING, next_at__lte=now) | Q(state=State.SENDING, lease_until__lt=now),
+        state__in=[State.PENDING, State.SENDING],  # so that delivery_open serves it
     )
     return list(due.order_by().values_list("channel", flat=True).distinct())
 
