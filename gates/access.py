@@ -195,6 +195,8 @@ def _may_lend(absent: Principal, row: Request) -> bool:
 
 
 def _teams(who: Principal, row: Request) -> tuple[str, ...]:
+    if row.routing.get("onePerTeam") is not True:
+        return ()
     named = row.audience.spec.get("groups", ())
     mine = () if who.rights is None else who.rights.groups
     return tuple(sorted(set(named).intersection(mine)))

@@ -111,7 +111,7 @@ def detail(principal: Principal, pk: UUID) -> GateDetail:
     row = access.find(principal, pk)
     need_unchanged(row)
     state = folding.state_at(row.run_id, row.run.last_seq)
-    answer = Response.objects.filter(request=row).order_by("seq").first()
+    answer = _final(row)
     labels = actor_labels(
         [row.holder, row.asked_by, row.answered_by, *([answer.actor] if answer else [])]
     )
@@ -235,6 +235,13 @@ def _newer(row: Request) -> Request | None:
     if not row.superseded_by:
         return None
     return Request.objects.filter(run=row.run_id, request_id=row.superseded_by).first()
+
+
+def _final(row: Request) -> Response | None:
+    """The answer that its asker got; those of several people come before it."""
+    if row.status != Request.Status.ANSWERED:
+        return None
+    return Response.objects.filter(request=row).order_by("seq").last()
 
 
 def _given(row: Request, answer: Response, labels: Mapping[str, str], following: Next) -> Given:

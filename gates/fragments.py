@@ -133,6 +133,8 @@ def _banner(row: InboxRow, last: TimelineEvent | None) -> str:
     if last is not None and last.kind == EventKind.FORCE_RELEASED and row.claim_state == "free":
         who = f"{last.actor_label} took the claim back: {last.note}"
         text = "{who}"
+    if last is not None and last.kind == EventKind.RESPONDED and row.quorum:
+        who, text = last.actor_label, f"{{who}} answered: {row.quorum}."
     banner = {"kind": kind, "text": text.replace("{who}", who), "url": row.url, "link": "Show"}
     html = render_to_string("shared/_banner.html", {"banner": banner})
     return _partial(f"#gate-{row.id}-banner", "innerHTML", html)
@@ -148,7 +150,9 @@ _BANNERS: Final = {
 
 
 def _seen(row: Request) -> Seen:
-    return Seen(f"{row.status} {row.holder} {row.claim_seq}", row.created_at)
+    # Of several people each answer is news.
+    shared = f" {row.changed_at.timestamp()}" if row.needed > 1 else ""
+    return Seen(f"{row.status} {row.holder} {row.claim_seq}{shared}", row.created_at)
 
 
 def _mark(seen: dict[UUID, Seen], pk: UUID) -> str:

@@ -20,6 +20,7 @@ from gates.models import Request
 from gates.open_findings import open_findings
 from gates.principals import Principal
 from gates.review_form import form_for
+from gates.standing import Standing, standing_of
 from runs import folding, words
 from runs.access import may_operate, visible_runs
 from runs.formfields import pretty
@@ -65,7 +66,7 @@ class GatePage:
     findings_seen: bool = False
     diff: diffs.DiffPage | None = None
     action: actions.ActionCard | None = None
-    quorum: str = ""
+    standing: Standing = field(default_factory=Standing)
     expires_words: str = ""
     # Empty where the reader may see the question and not its run.
     run_url: str = ""
@@ -114,6 +115,10 @@ class GatePage:
         run, row = self.detail.run, self.detail.row
         place = row.step_path[1::2] or [row.gate_id]
         return visible(words.BETWEEN.join([run.workflow or run.stream, *place]))
+
+    @property
+    def quorum(self) -> str:
+        return self.standing.quorum if self.detail.row.is_open else ""
 
     @property
     def round(self) -> str:
@@ -249,6 +254,7 @@ def gate_page(
     detail = details.detail(who, pk)
     row = detail.row
     given = detail.given
+    standing = standing_of(who, row, holds=detail.permissions.release)
     files = subject.files_of(detail.shown)
     sees_run = visible_runs(who).filter(pk=row.run_id).exists()
     run_url = detail.run.get_absolute_url() if sees_run else ""
@@ -259,7 +265,8 @@ def gate_page(
     return GatePage(
         detail=detail,
         form=form,
-        mode="answer" if detail.mode == "kept" else detail.mode,
+        mode=_mode(detail, standing),
+        standing=standing,
         banner=_banner(detail),
         receipt=None if given is None else _receipt(who, detail, run_url),
         run_url=run_url,
@@ -272,6 +279,18 @@ def gate_page(
             row, detail.shown.input, look or {}, form, None if given is None else given.response
         ),
     )
+
+
+def _mode(detail: GateDetail, standing: Standing) -> str:
+    """Which decision card fits; of several people each answers without a claim."""
+    is_free = detail.mode in ("claim", "kept")
+    if standing.mine is not None and detail.mode != "closed":
+        return "answered"
+    if standing.barred and is_free:
+        return "look"
+    if detail.mode == "kept" or (standing.is_shared and is_free):
+        return "answer"
+    return detail.mode
 
 
 def _action(detail: GateDetail) -> actions.ActionCard | None:

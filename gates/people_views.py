@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from gates import keys
 from gates.access import NotVisible
+from gates.deputy_form import DeputyForm
 from gates.errors import KeyRefused
 from gates.models import ApiKey
 from gates.notify import page
@@ -73,6 +74,7 @@ def settings_page(
     *,
     new: str = "",
     quiet_form: QuietForm | None = None,
+    deputy_form: DeputyForm | None = None,
     status: int = 200,
 ) -> HttpResponse:
     """The reader's own page, with a form on it as it was sent."""
@@ -93,6 +95,7 @@ def settings_page(
             for key in mine
         ],
         "form": form or KeyForm(),
+        "away": deputy_form or DeputyForm(person=request.user),
         "notify": page.own_part(caller(request), quiet_form),
     }
     return render(request, "gates/settings.html", shown, status=status)

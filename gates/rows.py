@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -13,6 +13,7 @@ from django.utils import timezone
 from gates import access, actions, reviews
 from gates.models import Request, Response
 from gates.principals import Principal, actor_labels
+from gates.tally_rows import counts_of
 from runs.audiences import audiences_with
 from runs.plaintext import first_line, visible
 
@@ -76,9 +77,11 @@ def rows_for(
     if audiences is None and requests:
         audiences = audiences_with(principal.tokens)
     theirs = set(audiences or ())
-    return [
+    made = [
         _row(principal, row, labels, answers.get(row.pk), now, rescues, theirs) for row in requests
     ]
+    counts = counts_of(requests)
+    return [replace(row, quorum=counts[row.id]) if row.id in counts else row for row in made]
 
 
 def _row(

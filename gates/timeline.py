@@ -31,6 +31,11 @@ _KINDS: Final[Mapping[str, str]] = {
     EventKind.EXPIRED: "time was over",
     EventKind.REFUSED: "kept from answering",
     EventKind.FORCE_RELEASED: "claim taken away",
+    EventKind.RESPONDED: "one of several answered",
+    EventKind.DEPUTIZED: "answers for somebody who is away",
+    EventKind.ASSIGNED: "assigned",
+    EventKind.DELEGATED: "handed on",
+    EventKind.OVERRIDDEN: "glass broken",
 }
 _NOTED: Final = ("reason", "note")
 
@@ -64,20 +69,26 @@ def history(row: Request) -> list[Event]:
 def timeline(row: Request) -> list[TimelineEvent]:
     """The question's story; how it was routed is no part of it."""
     events = [event for event in history(row) if event.kind in _KINDS]
-    labels = actor_labels(_actor(event) for event in events)
+    labels = actor_labels(actor for event in events for actor in (_actor(event), _named(event)))
     return [_told(event, labels) for event in _without_echoes(events)]
 
 
 def _without_echoes(events: Iterable[Event]) -> list[Event]:
-    """A withdrawal closes the question in its own place: one line, not two."""
-    return [
-        event
-        for event in events
-        if not (
-            event.kind == EventKind.SUPERSEDED
-            and event.fields["supersededBy"] == event.fields["requestId"]
-        )
-    ]
+    """One line, not two, for what the record says twice."""
+    return [event for event in events if not _is_echo(event)]
+
+
+def _is_echo(event: Event) -> bool:
+    match event.kind:
+        case EventKind.SUPERSEDED:
+            # A withdrawal closes the question in its own place.
+            return bool(event.fields["supersededBy"] == event.fields["requestId"])
+        case EventKind.CLAIMED:
+            # Whoever was given the question did nothing yet.
+            return event.actor not in ("system", event.fields["routerId"])
+        case EventKind.RESPONDED:
+            return event.fields.get("settles") is True
+    return False
 
 
 def _told(event: Event, labels: Mapping[str, str]) -> TimelineEvent:
@@ -90,7 +101,7 @@ def _told(event: Event, labels: Mapping[str, str]) -> TimelineEvent:
         actor_label=labels[_actor(event)],
         surface=event.surface,
         at=moment(event.ts),
-        note="" if expired else visible(_said(event)),
+        note="" if expired else visible(_said(event, labels)),
     )
 
 
@@ -101,11 +112,20 @@ def _actor(event: Event) -> str:
     return str(router) if is_own and router and event.actor == "system" else event.actor
 
 
-def _said(event: Event) -> str:
+def _named(event: Event) -> str:
+    """Who was given the question, or for whom somebody answered."""
+    return str(event.fields.get("to") or event.fields.get("deputyFor") or "")
+
+
+def _said(event: Event, labels: Mapping[str, str]) -> str:
     """The words beside an event; what time did is told in ours."""
     if event.kind == EventKind.EXPIRED:
         return expired_text(event.fields)
-    return _note(event.fields)
+    note, named = _note(event.fields), _named(event)
+    if not named:
+        return note
+    whom = f"{'for' if 'deputyFor' in event.fields else 'to'} {labels[named]}"
+    return f"{whom}: {note}" if note else whom
 
 
 def _note(fields: Mapping[str, Any]) -> str:

@@ -46,7 +46,12 @@ _WORDS: Final[Mapping[str, str]] = {
     EventKind.ESCALATED: "question escalated",
     EventKind.EXPIRED: "question expired",
     EventKind.REFUSED: "kept from answering",
-    "callback-force-released": "claim taken away",
+    EventKind.FORCE_RELEASED: "claim taken away",
+    EventKind.RESPONDED: "one of several answered",
+    EventKind.DEPUTIZED: "answers for another",
+    EventKind.ASSIGNED: "question assigned",
+    EventKind.DELEGATED: "question handed on",
+    EventKind.OVERRIDDEN: "glass broken",
     **round_lines.WORDS,
 }
 _ENDS: Final[Mapping[str, str]] = {
@@ -233,5 +238,10 @@ _TOLD: Final[Mapping[str, Callable[[Facts, str], str]]] = {
     EventKind.SUBMITTED: _submitted,
     EventKind.REJECTED: _rejected,
     EventKind.REFUSED: _rejected,
-    "callback-force-released": _rejected,
+    EventKind.FORCE_RELEASED: _rejected,
+    EventKind.RESPONDED: _submitted,
+    EventKind.DEPUTIZED: lambda facts, actor: f"by {actor}",
+    EventKind.ASSIGNED: _rejected,
+    EventKind.DELEGATED: _rejected,
+    EventKind.OVERRIDDEN: _rejected,
 }

@@ -86,6 +86,7 @@ def _facts(run: Run, waiting: int) -> dict[str, Any]:
         "status": run.status,
         "is_stream": run.kind == Run.Kind.EXTERNAL,
         "status_word": word,
+        "overridden": run.overridden,
         "started_by": visible(actor_label(run.started_by)),
         "again_of_url": None
         if run.rerun_of_id is None

@@ -45,6 +45,7 @@ class RunRow:
     title: str
     status: str
     status_word: str
+    overridden: bool
     needs_person: bool
     waiting_text: str
     wakes_at: datetime | None
@@ -99,6 +100,7 @@ def _run_row(
         title=words.title(run),
         status=run.status,
         status_word=words.RUN_WORDS[run.status],
+        overridden=run.overridden,
         needs_person=run.status in (Run.Status.WAITING, Run.Status.PAUSED),
         waiting_text=visible(text) or "; ".join(waiting.get(run.pk, [])),
         wakes_at=run.wake_at if run.status == Run.Status.RETRY_PENDING else None,

@@ -51,7 +51,11 @@ _GATES: Final = CALLBACK_KINDS | {
     EventKind.EXPIRED,
     EventKind.REFUSED,
     EventKind.FORCE_RELEASED,
-    "callback-force-released",
+    EventKind.RESPONDED,
+    EventKind.DEPUTIZED,
+    EventKind.ASSIGNED,
+    EventKind.DELEGATED,
+    EventKind.OVERRIDDEN,
 }
 _OUTPUT: Final = frozenset({EventKind.LOG, EventKind.ARTIFACT, EventKind.CONDITION})
 

@@ -76,4 +76,9 @@ TOLD: Final[Mapping[str, Callable[[Wire], Told]]] = {
     "callback-expired": plain("question expired, nobody answered", WRONG),
     "callback-refused": _by("kept from answering:", WRONG),
     "callback-force-released": _by("claim taken away by"),
+    "callback-responded": _by("one of several answers, by"),
+    "callback-deputized": _by("in the place of somebody who is away answers"),
+    "callback-assigned": _by("question assigned by"),
+    "callback-delegated": _by("question handed on by"),
+    "callback-overridden": _by("glass broken by", WRONG),
 }

@@ -166,7 +166,7 @@ def test_the_page_of_a_question_takes_as_many_statements_however_much_happened(c
         page = page_of(client.get(row.get_absolute_url()))
 
     assert len(page.all(class_="timeline-what")) == 1 + 2 * count
-    assert len(queries) <= 26
+    assert len(queries) <= 30
 
 
 def facts_of(page: Page) -> dict[str, str]:
