@@ -81,6 +81,7 @@ def rounds_of(state: RunState, shape: Shape) -> dict[Path, Rounds]:
         if loop.iteration and not loop.anew:
             declared = shape_at(shape, path[:-1], state.loops)
             most = declared.max if isinstance(declared, LoopShape) else None
+            most = loop.limit if loop.keeps else most
             sleeps = path in state.slots and state.slots[path].status == SLEEPING
             found[path[:-1]] = _loop(loop, most, None if sleeps else state.waits.get(path))
     for path, until in state.waits.items():

@@ -40,10 +40,15 @@ def begin(session: MemorySession) -> RunState:
     for request_id, over in resume.dropped_questions(_opening(session)):
         session.client.supersede(request_id, over)
     session.read_client()
+    # What starts over forgets, too, which models answered in it (runs.md R235).
+    stale = _opening(session).stale
+    known_answers = tuple(
+        one for one in session.state.answers if not any(it.holds(one.path) for it in stale)
+    )
     for stage in resume.STAGES:
         session.record(stage(_opening(session)))
-    if session.state.answers:
-        session.shared[RECORDED_ENGINE_USAGE] = answered.told(session.state.answers)
+    if known_answers:
+        session.shared[RECORDED_ENGINE_USAGE] = answered.told(known_answers)
     return RunState()
 
 

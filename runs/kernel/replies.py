@@ -83,6 +83,10 @@ def _finding(item: Any, *, rejects: bool) -> Finding | None:
         return None
     severity = item.get("severity")
     known = severity if severity in SEVERITIES else ("block" if rejects else "nice-to-have")
-    told = {name: item.get(name) for name in ("recommendation", "scope")}
-    texts = {name: value if isinstance(value, str) else None for name, value in told.items()}
-    return Finding(evidence=evidence, severity=known, **texts)
+    recommendation, scope = item.get("recommendation"), item.get("scope")
+    return Finding(
+        evidence=evidence,
+        severity=known,
+        recommendation=recommendation if isinstance(recommendation, str) else None,
+        scope=scope if isinstance(scope, str) else None,
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, Final
 
 from runs.kernel.conditions import to_condition
@@ -20,6 +21,16 @@ NOT_YET: Final = {
     "goal": "checking that the brief was met",
 }
 DEFAULT_REFINE: Final = 1
+_TEXTS: Final = (
+    "agent",
+    "panel",
+    "input",
+    "effort",
+    "desc",
+    "gate",
+    "reviewed_by",
+    "sends_back_to",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,19 +111,15 @@ def stage(name: str, **keys: Any) -> Stage:
         )
     where = f"stage {name!r}"
     checks: dict[str, Callable[[Any], Any]] = {
-        **{
-            key: lambda value, key=key: _text(where, key, value)
-            for key in ("agent", "panel", "input", "effort", "desc", "gate", "reviewed_by")
-        },
-        "sends_back_to": lambda value: _text(where, "sends_back_to", value),
-        "writes": lambda value: workspace_paths(f"writes of {where}", value),
-        "needs": lambda value: _names(where, value),
-        "run": lambda value: _command(where, value),
-        "fn": lambda value: _function(where, value),
-        "agree": lambda value: _count(where, "agree", value, least=1),
-        "refine": lambda value: _refine(where, value),
-        "retry_safe": lambda value: _bool(where, "retry_safe", value),
-        "optional": lambda value: _bool(where, "optional", value),
+        **{key: partial(_text, where, key) for key in _TEXTS},
+        "writes": partial(workspace_paths, f"writes of {where}"),
+        "needs": partial(_names, where),
+        "run": partial(_command, where),
+        "fn": partial(_function, where),
+        "agree": partial(_count, where, "agree", least=1),
+        "refine": partial(_refine, where),
+        "retry_safe": partial(_bool, where, "retry_safe"),
+        "optional": partial(_bool, where, "optional"),
     }
     read = {key: checks[key](value) if key in checks else value for key, value in given.items()}
     made = Stage(name=name, **read)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from runs.kernel.errors import DeclarationError, as_loop_error
 from runs.kernel.events import EventKind
 from runs.kernel.jsonable import JSONValue, digest_hex
 from runs.kernel.outcomes import Finding, Outcome, failing, revision_request
-from runs.kernel.seats import SeatIdentity, TeamSeat, assert_distinct_seats, seat_identity
+from runs.kernel.seats import SeatIdentity, TeamSeat, assert_distinct_seats
 from runs.shapes.brief import Brief, to_brief
 from runs.shapes.dag import Node, dag
 from runs.shapes.job import Graph, Job, Leaf, outcome_of
@@ -19,6 +18,7 @@ from runs.shapes.loop import loop
 from runs.shapes.panel import review_panel
 from runs.shapes.person import Person, input_job, review_job
 from runs.shapes.prompts import Task
+from runs.shapes.roles import Role, Seats, read_roles, read_stages, read_timeout, role_json
 from runs.shapes.seatwork import guarded, missing_files, reviewer_job, writer_job
 from runs.shapes.stage import Stage
 from runs.shapes.steps import command_job, fn_job
@@ -26,10 +26,6 @@ from runs.shapes.steps import command_job, fn_job
 # What the rounds of a reviewed stage, and its review, are called in paths.
 ROUNDS: Final = "rounds"
 REVIEW: Final = "review"
-_UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
-_DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(ms|s|m|h)")
-Seats = tuple[TeamSeat, ...]
-Role = TeamSeat | Seats | Person
 
 
 def workflow(
@@ -51,7 +47,9 @@ def workflow(
     if not isinstance(name, str) or not name.strip():
         raise DeclarationError("a workflow needs a name.")
     name = name.strip()
-    made = _Team(name, to_brief(brief), _roles(roles), _stages(name, stages), _timeout(options))
+    made = _Team(
+        name, to_brief(brief), read_roles(roles), read_stages(name, stages), read_timeout(options)
+    )
     return made.job()
 
 
@@ -92,7 +90,7 @@ class _Team:
         """What must stay the same for a record to go on (W193, W194)."""
         return {
             "brief": {"text": self.brief.text, "files": list(self.brief.files)},
-            "roles": {name: _role_json(role) for name, role in self.roles.items()},
+            "roles": {name: role_json(role) for name, role in self.roles.items()},
             "stages": [one.to_json() for one in self.stages],
         }
 
@@ -277,7 +275,7 @@ class _Team:
             }
             for name, seat in zip(names, seats, strict=True)
         ]
-        agree = "all" if one.agree is None else one.agree
+        agree: int | Literal["all"] = "all" if one.agree is None else one.agree
         return review_panel(label=label, reviewers=reviewers, pass_=agree, target=one.sends_back_to)
 
     def _beside_others(self, one: Stage, job: Job) -> Job:
@@ -358,69 +356,3 @@ def _sent_back(outcome: Outcome, target: str) -> Outcome:
     found = findings or ((Finding(evidence=reason),) if reason else ())
     request = revision_request(target, reason, findings=found)
     return outcome.evolve(revision=request.revision)
-
-
-# --- reading what was given ----------------------------------------------------------------------
-
-
-def _roles(given: Any) -> dict[str, Role]:
-    if not isinstance(given, Mapping):
-        raise DeclarationError("roles is a mapping of names to seats, panels and persons.")
-    read: dict[str, Role] = {}
-    for name, role in given.items():
-        if not isinstance(name, str) or not name.strip():
-            raise DeclarationError("a role needs a name.")
-        if isinstance(role, list | tuple):
-            if not role:
-                raise DeclarationError(f"role {name!r} is a panel without seats.")
-            read[name] = tuple(_read_seat(one) for one in role)
-        else:
-            read[name] = role if isinstance(role, Person) else _read_seat(role)
-    return read
-
-
-def _read_seat(given: Any) -> TeamSeat:
-    identity = seat_identity(given)
-    effort = getattr(given, "effort", None)
-    return TeamSeat(engine=given.engine, identity=identity, effort=effort)
-
-
-def _role_json(role: Role) -> JSONValue:
-    if isinstance(role, Person):
-        return role.to_json()
-    if isinstance(role, TeamSeat):
-        return {**role.identity.to_json(), "effort": role.effort}
-    return [_role_json(seat) for seat in role]
-
-
-def _stages(name: str, given: Any) -> tuple[Stage, ...]:
-    stages = tuple(given)
-    if not stages or not all(isinstance(one, Stage) for one in stages):
-        raise DeclarationError(f"workflow {name!r} has a list of stages, each made by stage().")
-    names = [one.name for one in stages]
-    if doubled := sorted({one for one in names if names.count(one) > 1}):
-        raise DeclarationError(f"workflow {name!r} has two stages named {', '.join(doubled)}.")
-    return stages
-
-
-def _timeout(options: Mapping[str, Any] | None) -> int | None:
-    given = dict(options or {})
-    if unknown := sorted(map(str, set(given) - {"timeout"})):
-        raise DeclarationError(f"the options of a workflow take timeout, not {', '.join(unknown)}.")
-    value = given.get("timeout")
-    if value is None:
-        return None
-    found = _milliseconds(value)
-    if found is None:
-        raise DeclarationError(f'timeout is a duration such as "10m", not {value!r}.')
-    return found
-
-
-def _milliseconds(value: Any) -> int | None:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value if value > 0 else None
-    match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
-    if match is None:
-        return None
-    found = float(match[1]) * _UNITS[match[2]]
-    return int(found) if found > 0 and found == int(found) else None

@@ -19,16 +19,12 @@ from runs import (
     exit_code_for,
     fn_job,
     kickback,
-    loop,
-    parallel,
     read_record,
     run,
-    sequence,
     with_env,
 )
 from runs.drivers.memory import RunResult
 from runs.testing import MockEngine
-from tests.repos import git, make_repo
 
 
 def ask(prompt: Any = "Do it.", **more: Any) -> Any:
@@ -180,106 +176,6 @@ def test_r47_no_other_failure_is_followed_by_a_route() -> None:
     assert (result.outcome.error["code"], result.outcome.error["retryable"]) == ("ENGINE", False)
 
 
-def test_a_failed_call_without_tokens_leaves_the_route_its_budget() -> None:
-    def limited() -> str:
-        raise EngineError("rate-limit", "slow down")
-
-    second = MockEngine(lambda: "here")
-    job = ask(fallback=[{"engine": second}])
-
-    assert run(job, engine=MockEngine(limited), budget=100).outcome.passed
-
-
-def test_a_failed_call_that_told_its_tokens_counts_against_the_budget() -> None:
-    class Spends:
-        name = "spends"
-
-        def run(self, request: Any, on_event: Any, cancel: Any) -> Any:
-            usage = {"kind": "reported", "inputTokens": 1000, "outputTokens": 100}
-            on_event({"kind": "usage", "usage": usage, "model": "m"})
-            raise EngineError("rate-limit", "slow down")
-
-    second = MockEngine(lambda: "here")
-    result = run(ask(fallback=[{"engine": second}]), engine=Spends(), budget=100)
-
-    assert second.requests == []
-    assert (result.outcome.status, result.usage["inputTokens"]) == ("paused", 1000)
-
-
-@pytest.mark.parametrize(("on_limit", "status"), [("auto", "paused"), ("fail", "fail")])
-def test_a_call_beyond_a_hard_budget_is_refused(on_limit: Any, status: str) -> None:
-    reply = {"text": "x", "usage": {"kind": "reported", "inputTokens": 150, "outputTokens": 50}}
-    engine = MockEngine(lambda: reply)
-    job = sequence("s", ask(), ask(), ask())
-
-    result = run(job, engine=engine, budget=150, on_limit=on_limit)
-
-    assert (result.outcome.status, len(engine.requests)) == (status, 1)
-
-
-def test_ten_agents_side_by_side_spend_no_more_than_is_set_aside() -> None:
-    reply = {"text": "x", "usage": {"kind": "reported", "inputTokens": 60, "outputTokens": 40}}
-    engine = MockEngine(lambda: reply)
-    jobs = {f"a{number}": ask(max_tokens=100) for number in range(10)}
-
-    result = run(parallel("p", jobs, concurrency=10), engine=engine, budget=250)
-
-    # What a call may use is set aside while it runs: one may go past the limit, never ten.
-    assert len(engine.requests) == 3
-    assert result.budget == {"limit": 250, "spent": 300, "remaining": 0}
-
-
-def test_d17_a_limit_with_a_known_end_is_waited_out_and_repeats_the_step() -> None:
-    calls: list[int] = []
-
-    def reply() -> str:
-        calls.append(1)
-        if len(calls) < 3:
-            raise EngineError("rate-limit", "slow down", retry_after_ms=1)
-        return "there"
-
-    result = run(sequence("s", ask()), engine=MockEngine(reply))
-
-    assert result.outcome.passed
-    kinds = [event.kind for event in result.events]
-    assert kinds.count("limit:wait") == 2
-
-
-def test_d17_a_limit_nobody_knows_the_end_of_pauses_the_run_and_a_resume_goes_on(
-    tmp_path: Path,
-) -> None:
-    spent, path = [True], tmp_path / "run.jsonl"
-    ran: list[str] = []
-
-    def reply() -> str:
-        if spent:
-            raise EngineError("quota", "come back next month")
-        return "there"
-
-    job = dag(
-        "g", {"a": fn_job("a", lambda _ctx: ran.append("a")), "b": {"job": ask(), "needs": "a"}}
-    )
-    first = run(job, engine=MockEngine(reply), record_to=path)
-    spent.clear()
-    second = run(job, engine=MockEngine(reply), record_to=path, resume=True)
-
-    assert (first.outcome.status, exit_code_for(first.outcome)) == ("paused", 75)
-    assert (second.outcome.status, ran) == ("pass", ["a"])
-
-
-def test_i84_a_failure_that_may_pass_is_tried_again_and_a_lasting_one_is_not() -> None:
-    def tried(kind: str) -> int:
-        def away() -> str:
-            raise EngineError(kind, "no")
-
-        engine = MockEngine(away)
-        retry = {"max_attempts": 3, "base_delay_ms": 1}
-        run(sequence("s", ask(retry=retry)), engine=engine, on_limit="fail")
-        return len(engine.requests)
-
-    assert [tried(kind) for kind in ("transient", "auth", "invalid-config")] == [3, 1, 1]
-
-
 def test_r50_each_answer_says_which_model_gave_it_for_whom() -> None:
     def limited() -> str:
         raise EngineError("rate-limit", "slow down")
@@ -314,9 +210,9 @@ def test_answers_of_steps_that_are_taken_over_are_put_back(tmp_path: Path) -> No
     assert seen == [told, told]
 
     # Another shape starts over: what was answered before counts no longer (R235).
-    again = dag("g", {"a": ask(), "b": fn_job("b", look), "c": {"job": ask(), "needs": "b"}})
+    again = dag("g", {"b": fn_job("b", look), "a": {"job": ask(), "needs": "b"}})
     run(again, resume=True, **options)
-    assert len(seen[-1]) <= 1
+    assert seen[-1] == []
 
 
 def test_r227_a_reply_leaves_no_secret_anywhere(tmp_path: Path) -> None:
@@ -377,120 +273,6 @@ def test_r43_a_step_may_be_told_where_it_stands() -> None:
 
     assert '"node": "b"' in engine.requests[0].prompt
     assert '"needs": ["a"]' in engine.requests[0].prompt
-
-
-class Rework:
-    """A writer that is sent back, and what it writes each time."""
-
-    def __init__(self, folder: Path, *texts: dict[str, str]) -> None:
-        self.folder, self.texts = folder, list(texts)
-        self.builds = 0
-
-    def write(self) -> str:
-        for name, text in self.texts[min(self.builds, len(self.texts) - 1)].items():
-            (self.folder / name).write_text(text)
-        self.builds += 1
-        return f"build {self.builds}"
-
-    def run(self, *, file: str | None = "draft.md", limit: int = 3) -> RunResult:
-        nodes = {
-            "write": {
-                "job": ask(engine=MockEngine(self.write), workspace_mode="write"),
-                "file": file,
-            },
-            "review": {
-                "job": fn_job("review", lambda _ctx: kickback("write", "again")),
-                "needs": "write",
-                "accepts_kickback_to": ["write"],
-            },
-        }
-        return run(dag("g", nodes, max_kickbacks=limit), cwd=self.folder)
-
-
-def test_r51_a_writer_that_leaves_its_file_as_it_was_fails_at_once(tmp_path: Path) -> None:
-    rework = Rework(tmp_path, {"draft.md": "one"}, {"draft.md": "one", "notes.md": "busy"})
-
-    result = rework.run()
-
-    assert rework.builds == 2
-    write: Any = result.outcome.data
-    assert write["write"]["error"]["code"] == "VALIDATION"
-    assert "draft.md is as it was" in write["write"]["summary"]
-    assert result.outcome.error is not None, "a loop around the graph would stop"
-
-
-def test_r51_without_a_file_any_change_counts(tmp_path: Path) -> None:
-    rework = Rework(tmp_path, {"a": "1"}, {"a": "1", "b": "1"}, {"a": "1", "b": "1"})
-
-    result = rework.run(file=None)
-
-    assert rework.builds == 3
-    data: Any = result.outcome.data
-    assert "the workspace is as it was" in data["write"]["summary"]
-
-
-def test_w77_committing_the_same_bytes_is_no_change(tmp_path: Path) -> None:
-    folder = make_repo(tmp_path / "repo")
-
-    class Commits(Rework):
-        def write(self) -> str:
-            if self.builds:
-                git(folder, "add", "-A")
-                git(folder, "commit", "-q", "-m", "the same")
-            return super().write()
-
-    for file in ("draft.md", None):
-        (folder / "draft.md").unlink(missing_ok=True)
-        rework = Commits(folder, {"draft.md": f"one {file}"})
-        rework.run(file=file)
-        assert rework.builds == 2
-
-
-def test_r51_a_writer_in_a_loop_in_a_node_uses_the_nodes_file(tmp_path: Path) -> None:
-    builds: list[int] = []
-
-    def write() -> str:
-        builds.append(1)
-        (tmp_path / "draft.md").write_text("the same")
-        (tmp_path / "other.md").write_text(str(len(builds)))
-        return "written"
-
-    body = ask(engine=MockEngine(write), workspace_mode="write")
-    rounds = loop("l", body, review=fn_job("no", lambda _ctx: kickback("x", "no")), max=4)
-    result = run(dag("g", {"a": {"job": rounds, "file": "draft.md"}}), cwd=tmp_path)
-
-    assert (result.outcome.status, len(builds)) == ("fail", 2)
-
-
-def test_r51_a_try_that_is_made_again_compares_with_the_work_before_the_first(
-    tmp_path: Path,
-) -> None:
-    builds: list[int] = []
-
-    def write() -> str:
-        builds.append(1)
-        (tmp_path / "draft.md").write_text("one" if len(builds) == 1 else "two")
-        if len(builds) == 2:
-            raise EngineError("rate-limit", "after the work was done", retry_after_ms=1)
-        return "written"
-
-    def review(ctx: Any) -> Any:
-        return kickback("write", "again") if ctx.graph.attempt == 1 else None
-
-    nodes = {
-        "write": {
-            "job": ask(engine=MockEngine(write), workspace_mode="write"),
-            "file": "draft.md",
-        },
-        "review": {
-            "job": fn_job("review", review),
-            "needs": "write",
-            "accepts_kickback_to": ["write"],
-        },
-    }
-    result = run(dag("g", nodes, max_kickbacks=1), cwd=tmp_path)
-
-    assert (result.outcome.status, len(builds)) == ("pass", 3)
 
 
 def test_the_record_of_agents_reads_back(tmp_path: Path) -> None:

@@ -143,12 +143,16 @@ def test_a_family_that_reviews_itself_is_refused_in_the_service_too() -> None:
         (Path(request.cwd) / "draft.md").write_text("x")
         return {"text": decision("pass", "written"), "model": "beta-2"}
 
+    def review(_request: Any) -> str:
+        asked.append(1)
+        return decision("pass", "good")
+
     job = workflow(
         "team",
         brief="Write.",
         roles={
             "w": mock_seat("alpha-1", write),
-            "r": [mock_seat("beta-1", lambda _request: asked.append(1) or decision("pass", "x"))],
+            "r": [mock_seat("beta-1", review)],
             "lead": person("Ship it?"),
         },
         stages=[stage("write", agent="w", writes=["draft.md"], reviewed_by="r")],

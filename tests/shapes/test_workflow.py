@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -141,30 +142,37 @@ def test_w12_a_timeout_is_a_positive_duration(timeout: Any) -> None:
 
 
 def test_w9_a_reviewer_of_the_writers_family_is_refused_before_any_model_runs() -> None:
-    for made in (
+    cases: tuple[Callable[[], Any], ...] = (
         lambda: team(stage("w", **WRITE, reviewed_by="same")),
         lambda: team(stage("w", **WRITE), stage("p", panel="same")),
         lambda: team(
             stage("w", **WRITE), stage("t", run="x"), stage("p", panel="same", sends_back_to="w")
         ),
-    ):
+    )
+    for made in cases:
         with pytest.raises(LoopError, match="one model family, alpha") as refused:
             made()
         assert "'w'" in str(refused.value)
 
 
 def test_w9_the_reviewers_differ_from_each_other_too() -> None:
-    for made in (
+    cases: tuple[Callable[[], Any], ...] = (
         lambda: team(stage("w", **WRITE, reviewed_by="twins")),
         lambda: team(stage("p", panel="twins")),
-    ):
+    )
+    for made in cases:
         with pytest.raises(LoopError, match="one model family, beta"):
             made()
 
 
 @pytest.mark.parametrize("missing", ["adapter", "provider", "model_family", "model"])
 def test_w7_a_seat_says_who_sits_in_it(missing: str) -> None:
-    whole = {"adapter": "mock", "provider": "p", "model_family": "f", "model": "f-1"}
+    whole: dict[str, Any] = {
+        "adapter": "mock",
+        "provider": "p",
+        "model_family": "f",
+        "model": "f-1",
+    }
     seat = TeamSeat(engine=MockEngine(str), identity=SeatIdentity(**{**whole, missing: " "}))
 
     with pytest.raises(LoopError, match=missing):
