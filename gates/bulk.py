@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from gates import access, services
+from gates import access, reviews, services
 from gates.access import Forbidden, NotVisible
 from gates.changes import Change, changes_between
 from gates.errors import GateError
@@ -120,6 +120,8 @@ def _why_not(who: Principal, row: Request, holders: Mapping[str, str], reported:
         return f"{holders[row.holder]} holds it"
     if row.needed > 1:
         return f"it needs the answers of {row.needed} people"
+    if reviews.is_rich(row.response_schema):
+        return "its answer has a page of its own"
     if row.kind == Request.Kind.APPROVAL:
         return "it approves one action, which is read and decided by itself"
     if row.run_id in reported and open_findings(row):

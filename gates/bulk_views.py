@@ -42,8 +42,9 @@ def _picked(values: Iterable[str]) -> tuple[list[UUID], dict[UUID, str]]:
 def bulk_preview(request: HttpRequest) -> HttpResponse:
     """Show what one answer would answer, what differs, and what is left out."""
     picked, _ = _picked(request.GET.getlist("pick"))
-    shown = bulk.preview(caller(request), picked)
-    form = None if shown.first is None else pages.empty_form(shown.first)
+    who = caller(request)
+    shown = bulk.preview(who, picked)
+    form = None if shown.first is None else pages.empty_form(shown.first, None, who)
     return _page(request, shown, form, is_cut=len(picked) > bulk.MAX_PICKED)
 
 
@@ -57,7 +58,7 @@ def bulk_answer(request: HttpRequest) -> HttpResponse:
     shown = bulk.preview(who, picked)
     if shown.first is None:
         return _page(request, shown, None, status=409)
-    form = pages.empty_form(shown.first, request.POST)
+    form = pages.empty_form(shown.first, request.POST, who)
     if not form.is_valid():
         return _page(request, shown, form, status=422)
     results = bulk.answer(who, shown.items, digests, form.response())

@@ -133,7 +133,7 @@ def team_queue(
     )
     return Inbox(
         tab="team",
-        rows=rows_for(principal, page.rows),
+        rows=rows_for(principal, page.rows, access.answerable_audiences(principal)),
         next=page.next,
         counts={"free": 0, "held": 0} | counts,
     )

@@ -14,7 +14,6 @@ from gates import access, actions, reviews
 from gates.models import Request, Response
 from gates.principals import Principal, actor_labels
 from gates.tally_rows import counts_of
-from runs.audiences import audiences_with
 from runs.plaintext import first_line, visible
 
 _SOON: Final = timedelta(hours=2)
@@ -75,7 +74,7 @@ def rows_for(
     rescues = access.may_operate(principal)
     now = timezone.now()
     if audiences is None and requests:
-        audiences = audiences_with(principal.tokens)
+        audiences = access.answerable_audiences(principal)
     theirs = set(audiences or ())
     made = [
         _row(principal, row, labels, answers.get(row.pk), now, rescues, theirs) for row in requests

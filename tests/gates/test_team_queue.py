@@ -99,6 +99,18 @@ def test_whoever_may_rescue_finds_the_force_release_on_the_row() -> None:
     assert row.status == Request.Status.PENDING
 
 
+def test_whoever_may_rescue_gives_a_held_question_to_somebody_else() -> None:
+    row = ask(1)
+    services.claim(row.pk, principal=ada())
+    eve = factories.person("eve", groups=["Release"])
+    form = reverse("gates:assign", args=[row.pk])
+
+    assert queue(factories.operator()).all("form", action=form)
+    client_of(factories.operator()).post(form, {"to": "eve", "reason": "on holiday"})
+    row.refresh_from_db()
+    assert (row.status, row.holder) == (Request.Status.CLAIMED, eve.actor)
+
+
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
