@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -38,6 +39,10 @@ class Measurement:
         self.opened: list[System] = []
         self.trouble: list[str] = []
 
+    def log(self) -> str:
+        """The last words of the processes."""
+        return self._stage.log()
+
     def parts(self) -> dict[str, Callable[[], Iterator[Row]]]:
         """Every part by its name, in the order in which they are measured."""
         return {
@@ -60,7 +65,8 @@ class Measurement:
         ready: list[System] = [self._ours]
         missing: list[System] = []
         system: System
-        for system in (Dbos(self._stage), LangGraph(self._stage), LangGraphAsync(self._stage)):
+        graph = LangGraph(self._stage)
+        for system in (Dbos(self._stage), graph, LangGraphAsync(graph)):
             try:
                 system.open(WORKERS)
             except Missing as trouble:
@@ -109,19 +115,28 @@ def main() -> None:
     with stage() as made:
         _prepare()
         measurement = Measurement(made, full=given.full)
-        rows: list[Row] = []
-        try:
-            for name, part in measurement.parts().items():
-                if given.only is None or name in given.only:
-                    _say(f"{name} ...")
-                    rows += part()
-        except Exception:
-            _say(made.log())
-            raise
+        rows, failed = _measured(measurement, given.only)
     about.append(f"{'full' if given.full else 'quick'} form, {time.monotonic() - began:.0f} s")
     sys.stdout.write("\n".join([*about, "", markdown(rows), *measurement.trouble, ""]))
-    if given.keep:
-        document.keep(rows, about, measurement.opened, full=given.full)
+    if given.keep and not failed:
+        document.keep(rows, about, measurement.opened)
+    if failed:
+        sys.exit(f"not measured: {', '.join(failed)}")
+
+
+def _measured(measurement: Measurement, only: list[str] | None) -> tuple[list[Row], list[str]]:
+    """The rows of the parts, and the parts that broke off; the others are measured anyway."""
+    rows: list[Row] = []
+    failed = []
+    for name, part in measurement.parts().items():
+        if only is None or name in only:
+            _say(f"{name} ...")
+            try:
+                rows += part()
+            except Exception:  # noqa: BLE001  whatever a peer raises, and the table is still worth it
+                _say(f"{measurement.log()}\n{traceback.format_exc()}")
+                failed.append(name)
+    return rows, failed
 
 
 def _prepare() -> None:

@@ -16,9 +16,7 @@ BEGIN: Final = "<!-- figures: written by `python -m tests.benchmarks --keep` -->
 END: Final = "<!-- end of figures -->"
 
 
-def keep(
-    rows: Sequence[Row], about: Sequence[str], systems: Sequence[System], *, full: bool
-) -> None:
+def keep(rows: Sequence[Row], about: Sequence[str], systems: Sequence[System]) -> None:
     """Put the figures into their place in the document, and the picture beside it."""
     given = [f"- **{system.name}**: {system.given}." for system in systems]
     parts = [

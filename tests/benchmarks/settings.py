@@ -1,9 +1,14 @@
-"""The product's own settings, with a queue that no other worker on this machine listens to."""
+"""The product's own settings, with keys in the broker that no other worker of the machine reads."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from obversa_site.settings import *  # noqa: F403
+from obversa_site.settings import CELERY_BROKER_TRANSPORT_OPTIONS as _OPTIONS
 
-CELERY_TASK_DEFAULT_QUEUE = os.environ["OBVERSA_BENCH_QUEUE"]
+CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {
+    **_OPTIONS,
+    "global_keyprefix": os.environ["OBVERSA_BENCH_KEYS"],
+}

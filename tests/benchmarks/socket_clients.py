@@ -20,7 +20,7 @@ from typing import Any
 
 SEQ = re.compile(rb'data-seq="(\d+)"')
 PING, PONG = 0x9, 0xA
-AT_ONCE = 20
+AT_ONCE = 10
 
 
 class Client(asyncio.Protocol):

@@ -43,8 +43,10 @@ class Watched:
         pending = Request.objects.filter(run=self.run, status="pending")
         self.question = wait_for(pending.first)
         self.port = _free_port()
-        words = ("daphne", "-b", HOST, "-p", str(self.port), "obversa_site.asgi:application")
-        self.web = stage.process(*words)
+        place = ("-b", HOST, "-p", str(self.port), "-v", "0")
+        # A thousand that come at once are not what is measured.
+        patience = ("--websocket_connect_timeout", "60")
+        self.web = stage.process("daphne", *place, *patience, "obversa_site.asgi:application")
         self.commits: dict[int, float] = {}
         wait_for(self._answers)
 

@@ -1,4 +1,4 @@
-"""Databases, queues and processes of their own for a measurement, all taken away afterwards."""
+"""Databases, keys in the broker and processes of their own, all taken away afterwards."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ class Stage:
         self.name = name
         self.home = home
         self.databases: list[str] = []
-        self.queues: list[str] = []
         self.processes: list[Process] = []
 
     def database(self, label: str) -> str:
@@ -44,10 +43,9 @@ class Stage:
         self.databases.append(name)
         return urlunsplit(urlsplit(POSTGRES)._replace(scheme="postgresql", path=f"/{name}"))
 
-    def queue(self, label: str) -> str:
-        """Name a queue of the broker that is deleted at the end."""
-        self.queues.append(f"{self.name}_{label}")
-        return self.queues[-1]
+    def keys(self, label: str) -> str:
+        """What the keys of one system begin with in the broker; they are deleted at the end."""
+        return f"{self.name}_{label}_"
 
     def process(
         self, *words: str, talks: bool = False, env: Mapping[str, str] | None = None
@@ -93,7 +91,7 @@ def stage() -> Iterator[Stage]:
                 "DATABASE_URL": made.database("obversa"),
                 "OBVERSA_WORKFLOWS": "tests.benchmarks.flows",
                 "OBVERSA_SECRET_KEY": secrets.token_urlsafe(48),
-                "OBVERSA_BENCH_QUEUE": made.queue("obversa"),
+                "OBVERSA_BENCH_KEYS": made.keys("obversa"),
                 "CELERY_BROKER_URL": REDIS,
                 "CHANNEL_REDIS_URL": REDIS,
                 "DJANGO_SETTINGS_MODULE": "tests.benchmarks.settings",
@@ -107,8 +105,8 @@ def _strike(made: Stage) -> None:
     for process in list(made.processes):
         made.end(process)
     with contextlib.suppress(redis.RedisError), redis.Redis.from_url(REDIS) as broker:
-        for queue in made.queues:
-            broker.delete(queue, f"_kombu.binding.{queue}")
+        for key in broker.scan_iter(f"{made.name}_*"):
+            broker.delete(key)
     with server() as connection:
         for name in made.databases:
             connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
@@ -143,5 +141,11 @@ def celery_worker(made: Stage, app: Any, module: str, name: str) -> Process:
         node,
     ]
     started = made.process("celery", "-A", module, "worker", *options)
-    wait_for(lambda: app.control.ping(destination=[node], timeout=0.5))
+
+    def answers() -> bool:
+        if started.poll() is not None:
+            raise RuntimeError(f"the worker {name} ended with {started.returncode}")
+        return bool(app.control.ping(destination=[node], timeout=0.5))
+
+    wait_for(answers)
     return started

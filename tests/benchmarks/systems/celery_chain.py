@@ -36,7 +36,7 @@ class BareCelery(System):
         self.url = self.stage.database("celery")
         os.environ |= {
             "OBVERSA_BENCH_BARE_BROKER": REDIS,
-            "OBVERSA_BENCH_BARE_QUEUE": self.stage.queue("bare"),
+            "OBVERSA_BENCH_BARE_KEYS": self.stage.keys("bare"),
             "OBVERSA_BENCH_BARE_DATABASE": self.url,
         }
         from tests.benchmarks.systems import celery_tasks

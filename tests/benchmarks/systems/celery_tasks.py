@@ -30,14 +30,16 @@ app = Celery(
     set_as_current=False,
 )
 app.conf.update(
-    task_default_queue=os.environ.get("OBVERSA_BENCH_BARE_QUEUE", "bare"),
     # As the workers of Obversa have it.
     task_acks_late=True,
     task_reject_on_worker_lost=True,
     worker_prefetch_multiplier=1,
     task_ignore_result=True,
     broker_connection_retry_on_startup=True,
-    broker_transport_options={"visibility_timeout": 3600},
+    broker_transport_options={
+        "visibility_timeout": 3600,
+        "global_keyprefix": os.environ.get("OBVERSA_BENCH_BARE_KEYS", ""),
+    },
 )
 _kept: dict[str, Any] = {}
 

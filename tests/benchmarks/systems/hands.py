@@ -1,7 +1,8 @@
 """Processes that do the work of a library which brings no workers of its own.
 
-Each takes lines `begin RUN` and `answer RUN` and gives lines `waiting RUN` and `done RUN TIME`;
-threads within it do the work. What is measured is the library, not how its workers are told.
+Each takes lines `begin RUN` and `answer RUN`, with another word where a system has ways, and gives
+lines `waiting RUN` and `done RUN TIME`; threads within it do the work. What is measured is the
+library, not how its workers are told.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar
 from uuid import uuid4
 
 from tests.benchmarks.stage import Process, wait_for
@@ -23,6 +25,7 @@ class Hands(System):
     """A system whose runs are handed to its processes in turn."""
 
     module: str
+    way: ClassVar[str] = ""
 
     def open(self, workers: int) -> None:
         self._waiting: set[str] = set()
@@ -30,14 +33,15 @@ class Hands(System):
         self._turns = itertools.count()
         self._ready = 0
         for _ in range(workers):
-            process = self.stage.process(self.module, self.url, *self.words(), talks=True)
+            process = self.stage.process(self.module, self.url, talks=True)
             self.processes.append(process)
             threading.Thread(target=self._hear, args=(process,), daemon=True).start()
         wait_for(lambda: self._ready == workers)
 
-    def words(self) -> list[str]:
-        """What else the processes are told when they start."""
-        return []
+    def join(self, other: Hands) -> None:
+        """Work with the processes of another, in another way."""
+        self.url, self.processes = other.url, other.processes
+        self._waiting, self._done, self._turns = other._waiting, other._done, other._turns
 
     def begin(self) -> str:
         run = str(uuid4())
@@ -64,7 +68,7 @@ class Hands(System):
     def _tell(self, what: str, run: str) -> None:
         process = self.processes[next(self._turns) % len(self.processes)]
         assert process.stdin is not None
-        process.stdin.write(f"{what} {run}\n")
+        process.stdin.write(f"{what} {run} {self.way}\n")
         process.stdin.flush()
 
     def _hear(self, process: Process) -> None:
@@ -79,21 +83,20 @@ class Hands(System):
                     self._done[run] = float(began)
 
 
-def serve(begin: Callable[[str], None], answer: Callable[[str], float]) -> None:
+def serve(begin: Callable[..., None], answer: Callable[..., float]) -> None:
     """Take lines until there are no more; `answer` returns when step B began."""
 
-    def work(what: str, run: str) -> None:
+    def work(what: str, run: str, *way: str) -> None:
         if what == "begin":
-            begin(run)
+            begin(run, *way)
             _say(f"waiting {run}")
         else:
-            _say(f"done {run} {answer(run)}")
+            _say(f"done {run} {answer(run, *way)}")
 
     _say("ready")
     with ThreadPoolExecutor(THREADS) as pool:
         for line in sys.stdin:
-            what, run = line.split()
-            pool.submit(work, what, run).add_done_callback(_tell_trouble)
+            pool.submit(work, *line.split()).add_done_callback(_tell_trouble)
 
 
 def _tell_trouble(done: object) -> None:

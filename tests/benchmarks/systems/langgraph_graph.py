@@ -17,27 +17,37 @@ class LangGraph(hands.Hands):
         'connections; durability "sync": a step is kept before the next one begins'
     )
     module = "tests.benchmarks.systems.langgraph_graph"
-    durability = "sync"
+    way = "sync"
 
     def open(self, workers: int) -> None:
         load("langgraph.graph")
         postgres = load("langgraph.checkpoint.postgres")
-        self.url = self.stage.database(f"langgraph_{self.durability}")
+        self.url = self.stage.database("langgraph")
         with postgres.PostgresSaver.from_conn_string(self.url) as saver:
             saver.setup()
         super().open(workers)
-
-    def words(self) -> list[str]:
-        return [self.durability]
 
 
 class LangGraphAsync(LangGraph):
     name: ClassVar[str] = "langgraph, async"
     given: ClassVar[str] = (
-        'the same with its default durability, "async": a step is kept while the next one runs, '
-        "so that a crash may lose it"
+        'the same processes with the default durability, "async": a step is kept while the next '
+        "one runs, so that a crash may lose it"
     )
-    durability = "async"
+    way = "async"
+
+    def __init__(self, twin: LangGraph) -> None:
+        super().__init__(twin.stage)
+        self._twin = twin
+
+    def open(self, workers: int) -> None:
+        if not self._twin.processes:
+            load("langgraph.graph")
+            self._twin.open(workers)
+        self.join(self._twin)
+
+    def close(self) -> None:
+        """Leave the processes to whose they are."""
 
 
 class Cycle(TypedDict, total=False):
@@ -54,7 +64,7 @@ def main() -> None:
     from psycopg.rows import dict_row
     from psycopg_pool import ConnectionPool
 
-    url, durability = sys.argv[1:]
+    (url,) = sys.argv[1:]
     building = graph.StateGraph(Cycle)
     building.add_node("a", lambda _: {"a": time.time()})
     building.add_node("ask", lambda _: {"answer": types.interrupt("Go on?")})
@@ -67,13 +77,13 @@ def main() -> None:
         saver = load("langgraph.checkpoint.postgres").PostgresSaver(pool)
         app = building.compile(checkpointer=saver)
 
-        def go_on(run: str, given: Any) -> Any:
+        def go_on(run: str, given: Any, durability: str) -> Any:
             config = {"configurable": {"thread_id": run}}
             return app.invoke(given, config, durability=durability)
 
         hands.serve(
-            lambda run: go_on(run, {}),
-            lambda run: float(go_on(run, types.Command(resume=True))["b"]),
+            lambda run, way: go_on(run, {}, way),
+            lambda run, way: float(go_on(run, types.Command(resume=True), way)["b"]),
         )
 
 
