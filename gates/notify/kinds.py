@@ -44,7 +44,7 @@ GROUPS: Final = {
     "finished": (RUN_FINISHED,),
 }
 GROUP_WORDS: Final = {
-    "asked": "a question waits for an answer, or is given to you",
+    "asked": "a question waits for an answer",
     "reminded": "its time is nearly over, or over",
     "closed": "somebody else answered it, or it was closed",
     "failed": "a run failed, stopped or was cancelled",
