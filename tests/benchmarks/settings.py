@@ -8,7 +8,7 @@ from typing import Any
 from obversa_site.settings import *  # noqa: F403
 from obversa_site.settings import CELERY_BROKER_TRANSPORT_OPTIONS as _OPTIONS
 
-CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {
+CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {  # type: ignore[no-redef]  # adds a text
     **_OPTIONS,
     "global_keyprefix": os.environ["OBVERSA_BENCH_KEYS"],
 }
