@@ -99,6 +99,12 @@ def _chromium() -> Found:
     return Found("", f"no {named or 'chromium'} on this machine")
 
 
+def _nginx() -> Found:
+    # A folder that not everybody looks into.
+    path = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+    return Found(path) if path else Found("", "no nginx on this machine")
+
+
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
@@ -108,4 +114,5 @@ SERVICES: dict[str, Callable[[], Found]] = {
     "redis": _redis,
     "rabbitmq": _rabbitmq,
     "chromium": _chromium,
+    "nginx": _nginx,
 }

@@ -80,7 +80,7 @@ def start_worker(home: Path, broker: str, prefix: str) -> Worker:
                     *options,
                 ],
                 cwd=ROOT,
-                env=_environment(home, broker, prefix) | environment,
+                env=worker_environment(home, broker, prefix) | environment,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -93,7 +93,8 @@ def start_worker(home: Path, broker: str, prefix: str) -> Worker:
     return started
 
 
-def _environment(home: Path, broker: str, prefix: str) -> dict[str, str]:
+def worker_environment(home: Path, broker: str, prefix: str) -> dict[str, str]:
+    """What a process of the product is told: the test's database, broker and workflows."""
     database = connection.settings_dict
     login = f"{database['USER']}:{database['PASSWORD']}".rstrip(":")
     where = f"{database['HOST']}:{database['PORT'] or 5432}"
