@@ -137,7 +137,7 @@ def rule_of(row: Request, decision: str, starter: str) -> str:
         return "This call runs once, exactly as shown. It allows nothing else."
     if decision == ALLOW_CONVERSATION:
         name = visible(str(row.routing.get("conversation", "")))
-        where = f"in the conversation {name}, in runs that {visible(starter)} started"
+        where = f"in the conversation {name}, in runs that {visible(starter)} started,"
     else:
         where = f"in every run that {visible(starter)} starts"
     return (

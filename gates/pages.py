@@ -334,6 +334,8 @@ def _receipt(who: Principal, detail: GateDetail, run_url: str) -> Mapping[str, A
         kind, text = "resumed", _resumed(detail)
     elif isinstance(given.next, Mapping):
         kind, text = "resumes", "Recorded. The run resumes at"
+    elif actions.is_action(detail.row) and run.status == run.Status.WAITING:
+        kind, text = "recorded", "Recorded. The step goes on when its other calls are decided."
     elif run.kind == run.Kind.WORKFLOW:
         kind, text = "waits", "Recorded. The run waits for somebody to resume it."
         stopped = run.status in (run.Status.PAUSED, run.Status.CANCELLED)

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from gates import columns
 from gates.models import Request
+from runs.kernel.actions import ACTION
 from runs.kernel.clocks import iso
 from runs.kernel.state import RunState
 from runs.models import Run
@@ -40,6 +41,10 @@ def next_of(row: Request, run: Run, state: RunState) -> Next:
     asker = state.slots.get(tuple(row.step_path))
     if run.kind == Run.Kind.EXTERNAL or asker is None:
         return "recorded"
+    if row.routing.get("purpose") == ACTION:
+        # Its step goes on when all that it asked together is decided (interactions.md I39).
+        is_open = columns.true_id(row, state.callbacks.requests) in state.approvals
+        return "recorded" if is_open or asker.status == "asking" else "resumed"
     if not asker.request_id:
         # A step that runs once more with its answer has forgotten what it asked.
         goes_on = "purpose" in row.routing and asker.status in ("queued", "running")

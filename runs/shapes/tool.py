@@ -116,11 +116,10 @@ class Tool:
         routing: dict[str, Any] = {
             "expiresInSeconds": self.expires_in_seconds,
             "onExpiry": "reject",
+            "excludeRequester": self.exclude_requester,
         }
         if self.audience:
             routing["audience"] = dict(self.audience)
-        if self.exclude_requester:
-            routing["excludeRequester"] = True
         return {
             "tool": self.name,
             "toolDigest": self.digest,

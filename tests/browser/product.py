@@ -17,13 +17,15 @@ from django.db import connection
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60.0
+# What the server of the tests offers beside the shipped workflow.
+WORKFLOWS = ("tests.browser.acting_flow", "tests.browser.paper")
 
 
 class Product:
     """A server that can be killed and started again on the same port."""
 
     def __init__(self, home: Path) -> None:
-        self._home = home
+        self.home = self._home = home
         self._log = home / "up.log"
         self._process: subprocess.Popen[bytes] | None = None
         self.port = _free_port()
@@ -37,6 +39,7 @@ class Product:
             "OBVERSA_SECRET_KEY": settings.SECRET_KEY,
             "DATABASE_URL": _address_of_the_test_database(),
             "EMAIL_URL": "memorymail://",
+            "OBVERSA_WORKFLOWS": ",".join(WORKFLOWS),
         }
         command = [sys.executable, "manage.py", "up", "--port", str(self.port)]
         with self._log.open("ab") as log:

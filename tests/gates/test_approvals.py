@@ -171,7 +171,7 @@ def test_the_card_says_what_runs_and_what_each_decision_means(downstream: Downst
     buttons = page.all(name="f-decision")
     assert [one.get("value") for one in buttons] == ["allow_once", "allow_conversation", "deny"]
     assert "every later call of publish_post in the conversation c1" in text
-    assert "in runs that eve started runs without asking, whatever its input" in text
+    assert "in runs that eve started, runs without asking, whatever its input" in text
 
 
 def test_a_decision_on_the_page_is_recorded_without_scripts(downstream: Downstream) -> None:
