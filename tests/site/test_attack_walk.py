@@ -16,7 +16,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils.http import urlencode
 
-from gates import keys
+from gates import keys, saved
 from gates.models import Request
 from runs import artifacts, fn_job
 from runs.models import Artifact, Event, Run
@@ -33,6 +33,8 @@ EVERYBODYS: Final = OPEN | {
     "runs/",
     "workflows/",
     "teams/",
+    "bulk/",
+    "bulk/answer/",
     "settings/",
     "settings/keys/",
     "api/v1/docs",
@@ -98,6 +100,7 @@ def world() -> World:
     )  # fmt: skip
     step = run.steps.exclude(request_id="").get()
     key, _ = keys.create_key(f"key-{MARK}", ["read"], ada)
+    named = saved.save_filter(ada.pk, "inbox", MARK, f"q={MARK}")
     return World(
         gate,
         {
@@ -110,6 +113,7 @@ def world() -> World:
             "workflows": name,
             "teams": ada.groups.get().pk,
             "keys": key.pk,
+            "filters": named.pk,
             "person": "MQ",
             "token": "abc-0123456789",
             "rest": "nothing/here",
