@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from runs.drivers.errors import RunBusy
     from runs.drivers.jsonl import read_record
     from runs.drivers.memory import arun, run
+    from runs.drivers.notifier import Notifier, notifier
     from runs.drivers.signal import Signal
     from runs.drivers.supervision.registry import list_runs, read_run, run_progress
     from runs.engines.briefs import brief_from_file
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from runs.kernel.questions import Question
     from runs.kernel.replies import outcome_from_agent_text
     from runs.kernel.seats import SeatIdentity, TeamSeat, model_identity
+    from runs.kernel.tool_errors import ToolFailed, ToolRefused
     from runs.kernel.turns import RECORDED_ENGINE_USAGE, AgentRequest, AgentResult, EngineError
     from runs.publishing import publish
     from runs.report.cost import cost_report, format_cost_report
@@ -74,6 +76,7 @@ if TYPE_CHECKING:
     from runs.shapes.routers import http_router
     from runs.shapes.stage import stage
     from runs.shapes.steps import command_job, command_succeeds, define_job, fn_job, gate_job
+    from runs.shapes.tool import ToolCall, destructive, external_write, tool
     from runs.shapes.workflow import workflow
     from runs.shapes.write_scope import write_scope
 
@@ -89,6 +92,7 @@ __all__ = [
     "Interaction",
     "LoopError",
     "Node",
+    "Notifier",
     "Outcome",
     "PipelineStage",
     "Question",
@@ -96,6 +100,9 @@ __all__ = [
     "SeatIdentity",
     "Signal",
     "TeamSeat",
+    "ToolCall",
+    "ToolFailed",
+    "ToolRefused",
     "agent_check",
     "agent_job",
     "all_of",
@@ -116,7 +123,9 @@ __all__ = [
     "dag",
     "define_job",
     "describe_conditions",
+    "destructive",
     "exit_code_for",
+    "external_write",
     "failed",
     "fallback_engine",
     "fn_job",
@@ -138,6 +147,7 @@ __all__ = [
     "model_identity",
     "never",
     "not_",
+    "notifier",
     "outcome_from_agent_text",
     "parallel",
     "passed",
@@ -164,6 +174,7 @@ __all__ = [
     "stage",
     "summarize_record",
     "to_condition",
+    "tool",
     "with_env",
     "workflow",
     "write_scope",
@@ -173,6 +184,7 @@ _NAMES_IN = {
     "runs.drivers.errors": ("RunBusy",),
     "runs.drivers.jsonl": ("read_record",),
     "runs.drivers.memory": ("arun", "run"),
+    "runs.drivers.notifier": ("Notifier", "notifier"),
     "runs.drivers.signal": ("Signal",),
     "runs.drivers.supervision.registry": ("list_runs", "read_run", "run_progress"),
     "runs.engines.briefs": ("brief_from_file",),
@@ -213,6 +225,7 @@ _NAMES_IN = {
     "runs.kernel.questions": ("Question",),
     "runs.kernel.replies": ("outcome_from_agent_text",),
     "runs.kernel.seats": ("SeatIdentity", "TeamSeat", "model_identity"),
+    "runs.kernel.tool_errors": ("ToolFailed", "ToolRefused"),
     "runs.kernel.turns": ("AgentRequest", "AgentResult", "EngineError", "RECORDED_ENGINE_USAGE"),
     "runs.publishing": ("publish",),
     "runs.report.cost": ("cost_report", "format_cost_report"),
@@ -239,6 +252,7 @@ _NAMES_IN = {
     "runs.shapes.stage": ("stage",),
     "runs.shapes.steps": ("command_job", "command_succeeds", "define_job", "fn_job", "gate_job"),
     "runs.shapes.workflow": ("workflow",),
+    "runs.shapes.tool": ("ToolCall", "destructive", "external_write", "tool"),
     "runs.shapes.write_scope": ("write_scope",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names}

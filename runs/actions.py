@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 
@@ -11,7 +11,9 @@ from runs.kernel.calls import Call, Surroundings
 from runs.kernel.grants import Grant
 from runs.kernel.jsonable import digest_hex
 from runs.principals import Principal
-from runs.record import Turn
+
+if TYPE_CHECKING:
+    from runs.record import Turn
 
 # Who keeps grants; the gates register it. Without one there are none, and a call asks (I7).
 Finder = Callable[[Call, str, str], Sequence[Grant]]

@@ -11,6 +11,7 @@ from runs import round_lines, words
 from runs.actors import actor_labels
 from runs.kernel.events import Event, EventKind, Path
 from runs.plaintext import first_line, visible
+from runs.report import action_words
 
 Facts = Mapping[str, Any]
 
@@ -52,6 +53,7 @@ _WORDS: Final[Mapping[str, str]] = {
     EventKind.ASSIGNED: "question assigned",
     EventKind.DELEGATED: "question handed on",
     EventKind.OVERRIDDEN: "glass broken",
+    **action_words.WORDS,
     **round_lines.WORDS,
 }
 _ENDS: Final[Mapping[str, str]] = {
@@ -79,6 +81,7 @@ _QUIET: Final = frozenset(
         EventKind.JOB_END,
         EventKind.ROUTED,
         EventKind.STEP_READY,
+        *action_words.QUIET,
         *round_lines.QUIET,
     }
 )
@@ -186,6 +189,8 @@ def _told(event: Event, actor: str) -> str:
     tell = _TOLD.get(event.kind)
     if tell is not None:
         return visible(tell(event.fields, actor))
+    if event.kind in action_words.WORDS:
+        return visible(action_words.said(event.kind, event.fields))
     if (told := round_lines.told(event)) is not None:
         return visible(told)
     return visible(words.event_text(event, actor))

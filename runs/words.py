@@ -10,6 +10,7 @@ from runs.kernel.clocks import expired_text
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind
 from runs.models import Run, Step
 from runs.plaintext import visible
+from runs.report import action_words
 from runs.report import text as report_text
 
 Facts = Mapping[str, Any]
@@ -116,11 +117,16 @@ def finding(facts: Any) -> str:
 
 def kind_group(event: Event) -> str:
     """Which filter chip of the feed shows the event."""
-    if event.kind in _GATES:
+    if event.kind in _GATES or event.kind in action_words.GATES:
         return "gates"
     outcome = event.fields.get("outcome")
     failed = isinstance(outcome, Mapping) and outcome.get("status") in ("fail", "exhausted")
-    if event.kind in _ERRORS or failed or event.fields.get("level") == "error":
+    if (
+        event.kind in _ERRORS
+        or event.kind in action_words.ERRORS
+        or failed
+        or event.fields.get("level") == "error"
+    ):
         return "errors"
     return "output" if event.kind in _OUTPUT else "all"
 

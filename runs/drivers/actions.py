@@ -160,7 +160,7 @@ def _begun(ctx: Context, made: Prepared, *, dry_run: bool) -> JSONValue | Waits:
     known = ctx.actions.get(call.key)
     if known is not None and known.execution == "succeeded":
         if known.input_digest == call.input_digest and known.tool == call.tool:
-            return thaw(known.result)
+            return _plain(known.result)
     elif known is None and tool.preflight is not None:
         _preflight(ctx, tool, call)
     if (ctx.dry_run or dry_run) and tool.effect != "read":
@@ -191,7 +191,7 @@ def _enter(ctx: Context, tool: Tool, call: Call) -> Verdict:
 def _result_of(ctx: Context, tool: Tool, call: Call, verdict: Verdict) -> JSONValue:
     match verdict.kind:
         case "result":
-            return thaw(verdict.result)
+            return _plain(verdict.result)
         case "run":
             return _run(ctx, tool, call, verdict)
         case "failed":
@@ -275,7 +275,7 @@ def _unkeyed(ctx: Context, tool: Tool, call: Call) -> JSONValue:
         ctx,
         call.event(EventKind.TOOL_COMPLETED, inputDigest=call.input_digest, result=result),
     )
-    return thaw(result)
+    return _plain(result)
 
 
 def _tell(ctx: Context, event: Event) -> None:
@@ -289,7 +289,12 @@ def _end(
         return calls.ended(state, call, result=result, error=error)
 
     ctx.port.act(end)
-    return thaw(result)
+    return _plain(result)
+
+
+def _plain(frozen: Any) -> JSONValue:
+    value: JSONValue = thaw(frozen)
+    return value
 
 
 def _stored(ctx: Context, value: Any) -> JSONValue:

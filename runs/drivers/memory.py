@@ -57,6 +57,7 @@ def run(
     supervise: bool = False,
     prices: Prices | None = None,
     cost: Mapping[str, Any] | None = None,
+    dry_run: bool = False,
 ) -> RunResult:
     """Run the job to its end, or to a question nobody has answered (runs.md section 11).
 
@@ -77,6 +78,8 @@ def run(
 
     `prices` estimate what a call costs whose engine does not say it (R272): dollars per million
     tokens by model. `cost`, `{prices, baseline_model?}`, asks for the report in `result.cost`.
+
+    A `dry_run` calls no tool that changes anything and records what it would have done.
 
     In the main thread SIGINT and SIGTERM are recorded as `run:abort` and then do what they would
     have done (R258): Ctrl-C raises KeyboardInterrupt out of this call once the steps at work have
@@ -106,6 +109,7 @@ def run(
         supervise=supervise,
         prices=prices,
         cost=cost,
+        dry_run=dry_run,
     )
     return _session(to_job(job), options).run()
 

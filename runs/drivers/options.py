@@ -49,6 +49,7 @@ class Options:
     supervise: bool = False
     prices: Prices | None = None
     cost: Mapping[str, Any] | None = None
+    dry_run: bool = False
     pricing: Pricing = field(init=False, default_factory=Pricing)
     source_facts: Mapping[str, JSONValue] = field(init=False, default_factory=dict)
 
@@ -80,7 +81,9 @@ class Options:
         """What `run:start` says of how the run is to be driven; nothing of what is usual."""
         limits: dict[str, JSONValue] = {"onLimit": self.on_limit, "maxWaitMs": self.max_wait_ms}
         usual = self.on_limit == "auto" and self.max_wait_ms == MAX_WAIT_MS
-        return dict(self.source_facts) if usual else {**self.source_facts, "limits": limits}
+        dry: dict[str, JSONValue] = {"dryRun": True} if self.dry_run else {}
+        told = {**self.source_facts, **dry}
+        return told if usual else {**told, "limits": limits}
 
     @property
     def has_page(self) -> bool:

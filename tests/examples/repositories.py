@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from runs.drivers.context import Context, Workspace
+from runs.drivers.ports import Decide
 from runs.drivers.signal import Signal
 from runs.examples._steps import build_archive, inspect_source, run_tests
+from runs.kernel.calls import Call
 from runs.kernel.events import Path as EventPath
 from runs.kernel.jsonable import JSONValue, sha256_bytes
 from runs.kernel.outcomes import Outcome
@@ -61,6 +63,9 @@ class Port:
 
     def engine_call(self, at_most: int | None) -> AbstractContextManager[None]:
         return nullcontext()
+
+    def act(self, decide: Decide, *, permission: str = "", call: Call | None = None) -> None:
+        raise AssertionError("no step of the release calls a tool")
 
     def is_held(self) -> bool:
         return True
