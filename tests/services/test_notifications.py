@@ -9,7 +9,7 @@ import pytest
 
 from gates.models import Delivery
 from gates.notify import sender
-from tests import factories
+from tests import factories, receivers
 from tests.gates.notify import ways
 from tests.services.conftest import Worker
 from tests.services.test_celery import until
@@ -31,7 +31,7 @@ def test_a_worker_posts_what_a_web_process_committed_and_hangs_on_nobody(
     start_worker: Worker, home: Path
 ) -> None:
     free = threading.Event()
-    with ways.receiver() as quick, ways.receiver() as slow:
+    with receivers.receiver() as quick, receivers.receiver() as slow:
         slow.before = lambda: hold(free)
         ways.webhook_of("Release", slow.url)
         ways.webhook_of("Release", quick.url)
@@ -52,7 +52,7 @@ def test_a_worker_posts_what_a_web_process_committed_and_hangs_on_nobody(
 def test_two_workers_and_their_sweeps_send_each_message_once(
     start_worker: Worker, home: Path
 ) -> None:
-    with ways.receiver() as hook:
+    with receivers.receiver() as hook:
         ways.webhook_of("Release", hook.url)
         sender._anybody.cache_clear()
         with (

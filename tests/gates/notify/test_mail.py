@@ -12,7 +12,7 @@ from gates.models import Channel, Delivery
 from gates.notify import kinds
 from gates.notify.spread import make
 from runs import record
-from tests import factories
+from tests import factories, receivers
 from tests.gates.notify import ways
 
 pytestmark = pytest.mark.django_db
@@ -152,7 +152,7 @@ def test_a_test_message_goes_at_once_and_names_no_question() -> None:
 
 @pytest.fixture
 def server(settings: Any) -> Any:
-    with ways.mail_server() as box:
+    with receivers.mail_server() as box:
         settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", box.port
         settings.EMAIL_HOST_USER = settings.EMAIL_HOST_PASSWORD = ""
@@ -160,7 +160,7 @@ def server(settings: Any) -> Any:
         yield box
 
 
-def test_a_mail_arrives_at_a_real_server_in_both_forms(server: ways.Mailbox) -> None:
+def test_a_mail_arrives_at_a_real_server_in_both_forms(server: receivers.Mailbox) -> None:
     ways.mail_to("ada")
     gate = factories.pending_gate(question="Größe ändern \U0001f680?")
 
@@ -186,7 +186,7 @@ def test_a_mail_arrives_at_a_real_server_in_both_forms(server: ways.Mailbox) -> 
     ],
 )
 def test_a_server_that_may_take_it_later_is_asked_again(
-    server: ways.Mailbox, refusals: list[str], state: str, attempts: int
+    server: receivers.Mailbox, refusals: list[str], state: str, attempts: int
 ) -> None:
     server.refusals[:] = refusals
     ways.mail_to("ada")

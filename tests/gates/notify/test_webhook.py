@@ -18,10 +18,10 @@ from gates.notify.spread import spread
 from runs import services as runs_services
 from runs import sweep
 from runs.principals import Principal
-from tests import factories
+from tests import factories, receivers
 from tests.gates.later import later
 from tests.gates.notify import ways
-from tests.gates.notify.ways import Receiver
+from tests.receivers import Receiver
 
 pytestmark = pytest.mark.django_db
 TEAM = {"groups": ["Release"]}
@@ -30,7 +30,7 @@ TEAM = {"groups": ["Release"]}
 @pytest.fixture
 def hook(settings: Any) -> Iterator[Receiver]:
     settings.OBVERSA_NOTIFY_PRIVATE = True
-    with ways.receiver() as receiver:
+    with receivers.receiver() as receiver:
         ways.webhook_of("Release", receiver.url)
         yield receiver
 
