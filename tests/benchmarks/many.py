@@ -151,6 +151,7 @@ def _answers() -> None:
     """An answer for each question that has one and lacks it."""
     asked = Request.objects.filter(status="answered", responses=None)
     first = asked.order_by("asked_seq")[0]
+    assert first.answered_at is not None
     row = Response.objects.create(
         request=first,
         actor=first.answered_by,

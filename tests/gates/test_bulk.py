@@ -207,7 +207,7 @@ def test_one_that_is_lost_to_somebody_else_leaves_the_others_answered(
             services.claim(pk, principal=eve)
         return submit(pk, **facts)
 
-    monkeypatch.setattr(bulk.services, "submit", late)
+    monkeypatch.setattr(services, "submit", late)
     page = page_of(give(rows))
 
     assert statuses(rows) == ["answered", "claimed", "answered"]
