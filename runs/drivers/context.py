@@ -71,6 +71,8 @@ class Context(Tools, ToolCalls):
     last_gate: ConditionResult | None = None
     rework: tuple[str, str] | None = None
     """Which attempt here answers a review, and the digest of the work before it."""
+    checkpoint: Mapping[str, Any] | None = None
+    """What this step kept when it asked a person (gates.md G151)."""
     iteration: int = 0
     rounds: tuple[int, ...] = ()
     loop_entries: tuple[str, ...] = ()
@@ -220,15 +222,40 @@ class Context(Tools, ToolCalls):
 
         return take_turn(self, engine, request, record_as=record_as)
 
+    def kept(self, identity: str) -> Mapping[str, Any] | None:
+        """What this attempt kept under this identity in this workspace, if it did."""
+        found = self.checkpoint
+        if found is None or found["data"]["attempt"] != self._attempt:
+            return None
+        same = (found["identity"], found["workspace"]) == (identity, self._where)
+        return found["data"] if same else None
+
+    def keep(self, identity: str, data: Mapping[str, Any] | None) -> None:
+        """Keep this over a wait for a person, or nothing any more."""
+        held = None if data is None else {**self.scrubbed(data), "attempt": self._attempt}
+        told: dict[str, JSONValue] = {
+            "identity": identity,
+            "workspace": self._where,
+            "data": held,
+        }
+        self.port.emit(EventKind.CHECKPOINT, self.path, told)
+
+    @property
+    def _attempt(self) -> str:
+        return self.idempotency_key.rpartition("/")[2]
+
+    @property
+    def _where(self) -> str:
+        return str((self.workspace.origin or self.workspace.dir).absolute())
+
     def begin_rework(self, before: str) -> str:
         """The digest of the work as it was when this attempt began to answer its review (R51).
 
         A try that is made again compares with what was there before the first one.
         """
-        attempt = self.idempotency_key.rpartition("/")[2]
-        if self.rework is not None and self.rework[0] == attempt:
+        if self.rework is not None and self.rework[0] == self._attempt:
             return self.rework[1]
-        self.port.emit(EventKind.REWORK, self.path, {"attempt": attempt, "before": before})
+        self.port.emit(EventKind.REWORK, self.path, {"attempt": self._attempt, "before": before})
         return before
 
     def in_workspace(self, workspace: Workspace) -> Self:

@@ -206,6 +206,7 @@ class Position:
     last_outcome: Outcome | None = None
     last_gate: ConditionResult | None = None
     rework: tuple[str, str] | None = None
+    checkpoint: Mapping[str, Any] | None = None
     rounds: tuple[int, ...] = ()
     loop_entries: tuple[str, ...] = ()
     depth: int = 0
@@ -235,7 +236,8 @@ def position_of(shape: Shape, state: RunState, path: Path, task: str = JOB) -> P
             found = _in_graph(found, step.owner, step.node, state, step.path)
         else:
             found = _in_loop(found, step.owner, state.loops[step.path], step.path)
-    found = replace(found, rework=state.reworks.get(path))
+    kept = state.checkpoints.get(path)
+    found = replace(found, rework=state.reworks.get(path), checkpoint=kept)
     if way and task not in (JOB, WHEN):
         loop = state.loops[path]
         last = loop.ended if task == COMPLETE else loop.body

@@ -54,6 +54,8 @@ class EventKind(StrEnum):
     JOB_END = "job:end"
     # Beside the seeds' own: the work as it was when a writer began to answer a review.
     REWORK = "job:rework"
+    # What an agent step keeps while a person answers it.
+    CHECKPOINT = "interaction:checkpoint"
     CONDITION = "condition:result"
     ARTIFACT = "artifact:stored"
     PROOF = "proof"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from runs.kernel.findings import Finding
@@ -43,6 +43,13 @@ def skipped_text(findings: Iterable[Any]) -> str:
     lines = ["These findings were weighed and set aside. Do not raise them again."]
     lines += [finding_line(Finding.from_json(given)) for given in findings]
     return "\n".join(lines)
+
+
+def plain(value: Any) -> Any:
+    """A frozen JSON value as one that can be written out."""
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def quoted(text: Any) -> str:

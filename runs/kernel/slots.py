@@ -56,7 +56,8 @@ class RunState:
     what waits at a path may go on by itself. `spent` is this session's, `spent_in_all` the whole
     record's; `purses` holds what each node's attempt and each loop's round spent. `answers` are the
     calls that engines answered; `reworks` holds, for each place whose work was sent back, which
-    attempt answers that and the digest of the work as it was before (runs.md R51). `clocks` holds
+    attempt answers that and the digest of the work as it was before (runs.md R51). `checkpoints`
+    is what agent steps keep while people answer them (gates.md G151). `clocks` holds
     the times of the open questions that have any, `expired` what was recorded of those whose time
     was over, `tallies` the answers of those that need several, `overridden` what was recorded of
     those that somebody answered who was not asked: all by request id.
@@ -93,6 +94,7 @@ class RunState:
     purses: Purses = field(default_factory=dict)
     answers: Answers = ()
     reworks: Mapping[Path, tuple[str, str]] = field(default_factory=dict)
+    checkpoints: Mapping[Path, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def started(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Final
 
 from runs.kernel import (
     actions,
+    agentfold,
     answered,
     callbacks,
     deadlines,
@@ -111,12 +112,6 @@ def _paid(state: RunState, event: Event) -> RunState:
         purses=purses,
         answers=answered.plus(state.answers, event, state.session),
     )
-
-
-def _rework(state: RunState, event: Event) -> RunState:
-    """A writer begins to answer a review; its next tries compare with the work as it was."""
-    before = event.fields["attempt"], event.fields["before"]
-    return replace(state, reworks={**state.reworks, event.path: before})
 
 
 def _graph_start(state: RunState, event: Event) -> RunState:
@@ -378,7 +373,6 @@ _HANDLERS: Final[Mapping[str, Callable[[RunState, Event], RunState]]] = {
     EventKind.JOB_START: _job_start,
     EventKind.JOB_END: _job_end,
     EventKind.CONDITION: _condition,
-    EventKind.REWORK: _rework,
     EventKind.RETRY_PENDING: _sleeps,
     EventKind.RETRY_NOW: _retried_now,
     EventKind.LIMIT_WAIT: _sleeps,
@@ -386,6 +380,7 @@ _HANDLERS: Final[Mapping[str, Callable[[RunState, Event], RunState]]] = {
     EventKind.ROUTED: _routed,
     EventKind.WITHDRAWN: _withdrawn,
     **actions.HANDLERS,
+    **agentfold.HANDLERS,
     **deadlines.HANDLERS,
     **quorums.HANDLERS,
     **loopfold.HANDLERS,

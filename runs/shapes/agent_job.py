@@ -8,15 +8,21 @@ from pathlib import PurePath
 from typing import Any, Final, Literal
 
 from runs.kernel.errors import DeclarationError, ErrorCode, LoopError
-from runs.kernel.feedback import feedback_text, quoted, skipped_text
+from runs.kernel.feedback import feedback_text, plain, quoted, skipped_text
 from runs.kernel.graph import LeafShape
-from runs.kernel.interactions import feedback_of
+from runs.kernel.interactions import (
+    Interaction,
+    feedback_of,
+    to_interaction,
+    wrapped_schema,
+)
 from runs.kernel.jsonable import JSONValue, digest_hex
 from runs.kernel.loopshape import FILES
 from runs.kernel.outcomes import Outcome, failing
 from runs.kernel.sources import code_digest
 from runs.kernel.turns import AgentRequest, AgentResult, final_text
-from runs.shapes.job import Job, Leaf, outcome_of
+from runs.shapes.conversing import MAX_QUESTIONS, conversing
+from runs.shapes.job import Asking, Job, Leaf, outcome_of
 from runs.shapes.retry import to_policy
 
 Prompt = str | Callable[[Any], Any]
@@ -53,46 +59,62 @@ class Turn:
     outcome: Callable[..., Any] | None = None
     record_as: Mapping[str, str] = field(default_factory=dict)
     writes: tuple[str, ...] = ()
+    interaction: Interaction | None = None
+    max_questions: int = MAX_QUESTIONS
 
-    def __call__(self, ctx: Any) -> Outcome:
+    def __call__(self, ctx: Any) -> Outcome | Asking:
         review = ctx.last_review
         # Work that a stage itself found missing is no work that was left as it was.
         has_work = review is not None and not (review.revision and review.revision.source == FILES)
         before = self._work(ctx) if has_work else None
         if before is not None:
             before = ctx.begin_rework(before)
-        result = self.answered(ctx)
-        made = self._made(ctx, ctx.scrubbed(final_text(result)))
-        if result.late:
+        found = self._reply(ctx)
+        if isinstance(found, Asking):
+            return found
+        made = self._made(ctx, ctx.scrubbed(final_text(found)))
+        if found.late:
             made = made.evolve(late=True)
         if before is not None and made.passed and self._work(ctx) == before:
             return failing(self._unchanged(ctx))
         return made
 
-    def answered(self, ctx: Any) -> AgentResult:
-        """The engine's reply, or that of the first route that gives one (runs.md R47)."""
+    def _reply(self, ctx: Any) -> AgentResult | Asking:
+        if self.interaction is None:
+            return self.answered(ctx)[0]
+        return conversing(self, self.interaction, ctx, digest_hex(_identity(self)))
+
+    def answered(self, ctx: Any) -> tuple[AgentResult, int]:
+        """The reply, and which route gave it: 0, or the first after it that does (runs.md R47)."""
         request = self.request(ctx)
         try:
-            return self._turn(ctx, self.engine, request)
+            return self.ask(ctx, 0, request), 0
         except LoopError as error:
             failed = error
-        for route in self.fallback:
+        for number, route in enumerate(self.fallback, 1):
             if failed.code not in self.fallback_on or ctx.signal.is_set():
                 break
-            # A route does not take over an effort that was meant for another engine (E28).
-            own = {key: value for key, value in route.items() if key != "engine"}
-            other = replace(request, **{"effort": None, "model": None, **own})
-            shown = _named(route.get("engine")) or "the next route"
+            shown = named(route.get("engine")) or "the next route"
             ctx.log(f"{self.label}: {failed.code}, so {shown} is asked.", "warn")
             try:
-                return self._turn(ctx, route.get("engine"), other)
+                return self.ask(ctx, number, request), number
             except LoopError as error:
                 failed = error
         raise failed
 
-    def _turn(self, ctx: Any, engine: Any, request: AgentRequest) -> AgentResult:
+    def ask(self, ctx: Any, route: int, request: AgentRequest) -> AgentResult:
+        """One turn by this route alone."""
+        engine = self.engine_of(route)
+        if route:
+            # A route does not take over an effort that was meant for another engine (E28).
+            own = {key: value for key, value in self.fallback[route - 1].items() if key != "engine"}
+            request = replace(request, **{"effort": None, "model": None, **own})
         made: AgentResult = ctx.take_turn(engine, request, record_as=self.record_as)
         return made
+
+    def engine_of(self, route: int) -> Any:
+        """The engine of a route, as it was named."""
+        return self.fallback[route - 1]["engine"] if route else self.engine
 
     def request(self, ctx: Any) -> AgentRequest:
         """What the engine is asked in this start of the step."""
@@ -122,7 +144,7 @@ class Turn:
             parts.append(feedback_text(ctx.last_review))
             given = feedback_of(ctx.last_review)
             if given is not None:
-                parts.append(f"What the person answered, as data:\n{quoted(_plain(given))}")
+                parts.append(f"What the person answered, as data:\n{quoted(plain(given))}")
         if ctx.skipped_findings:
             parts.append(skipped_text(ctx.skipped_findings))
         return "\n\n".join(parts)
@@ -173,6 +195,8 @@ def agent_job(
     outcome: Callable[..., Any] | None = None,
     record_as: Mapping[str, str] | None = None,
     writes: Iterable[str] = (),
+    interaction: Interaction | Mapping[str, Any] | None = None,
+    max_questions: int = MAX_QUESTIONS,
     retry_safe: bool = False,
     retry: Any = None,
 ) -> Job:
@@ -184,6 +208,10 @@ def agent_job(
     review that sent the work back. `fallback` lists routes (`engine`, `model`, `effort`,
     `timeout_ms`, `timeout_grace_ms`) that are tried for the error codes of `fallback_on`. Times
     are in ms; an answer within the grace is used and marked late.
+
+    With an `interaction` a reply that is only a JSON object with an `interaction` of `question`
+    and `input` asks a person in that form; the answer goes to the same engine and model in a fresh
+    turn, with the task. At most `max_questions` in one run of the step.
 
     With `workspace_mode="write"` (or a `file` on its node) a run that answers a review and leaves
     the file, the `writes`, or without either the whole workspace as it was, fails (runs.md R51).
@@ -225,6 +253,8 @@ def agent_job(
         outcome=outcome,
         record_as=_recorded(where, record_as),
         writes=_names(where, "writes", writes),
+        interaction=_form(interaction),
+        max_questions=_count(where, "max_questions", max_questions) or MAX_QUESTIONS,
     )
     if workspace_mode == "read" and not turn.tools:
         raise DeclarationError(f"{where} reads the workspace and names no tool to do it with (E5).")
@@ -234,11 +264,13 @@ def agent_job(
 def leaf_of(turn: Turn, **shape: Any) -> Leaf:
     """The step of such a turn; its code is what is asked and how, not by which instance."""
     told = {
-        "engine": _named(turn.engine),
+        "engine": named(turn.engine),
         "model": turn.model,
         "workspaceMode": turn.workspace_mode,
     }
     extra: dict[str, JSONValue] = {key: value for key, value in told.items() if value}
+    if turn.interaction is not None:
+        extra["interaction"] = turn.interaction.to_json()
     code = digest_hex(_identity(turn))
     return Leaf(LeafShape(kind="agent", label=turn.label, code=code, extra=extra, **shape), turn)
 
@@ -249,7 +281,7 @@ def _identity(turn: Turn) -> dict[str, JSONValue]:
         "name": "agent_job",
         **{key: code_digest(value) if callable(value) else value for key, value in called.items()},
         "system": turn.system,
-        "engine": _named(turn.engine),
+        "engine": named(turn.engine),
         "model": turn.model,
         "effort": turn.effort,
         "maxTokens": turn.max_tokens,
@@ -259,10 +291,12 @@ def _identity(turn: Turn) -> dict[str, JSONValue]:
         "writes": list(turn.writes),
         "consumeFeedback": turn.consume_feedback,
         "graphContext": turn.graph_context,
+        "interaction": None if turn.interaction is None else turn.interaction.to_json(),
     }
 
 
-def _named(engine: Any) -> str | None:
+def named(engine: Any) -> str | None:
+    """What people call an engine, or a reference to one."""
     if engine is None or isinstance(engine, str):
         return engine
     name = getattr(engine, "name", None)
@@ -281,14 +315,16 @@ def _position(graph: Any) -> str:
     return f"Where this step stands:\n{quoted(told)}"
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
-
-
 def _of(agent: Any, key: str) -> Any:
     return agent.get(key) if isinstance(agent, Mapping) else getattr(agent, key, None)
+
+
+def _form(given: Interaction | Mapping[str, Any] | None) -> Interaction | None:
+    if given is None:
+        return None
+    bound = to_interaction(given)
+    wrapped_schema(bound.response_schema, review=False)
+    return bound
 
 
 def _text_of(agent: Any, key: str) -> str | None:

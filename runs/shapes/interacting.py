@@ -129,6 +129,13 @@ def put(
         )
     except (JsonValueError, ValueError) as error:
         raise LoopError("VALIDATION", str(error), phase="body") from error
+    return ask_for(ctx, interaction, request, review=review)
+
+
+def ask_for(
+    ctx: Any, interaction: Interaction, request: CallbackRequest, *, review: bool
+) -> Mapping[str, JSONValue] | Asking:
+    """The answer there is to this question, from its handler too; else the question to wait on."""
     answer = _answered(ctx, request)
     if answer is None:
         routing = {"purpose": interactions.REVIEW if review else interactions.PURPOSE}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from runs.kernel.feedback import feedback_text, quoted, skipped_text
+from runs.kernel.feedback import feedback_text, plain, quoted, skipped_text
 from runs.kernel.interactions import feedback_of
 
 _DECISION: Final = (
@@ -46,7 +46,7 @@ def writer_prompt(task: Task, ctx: Any) -> str:
         parts.append(feedback_text(review, target=task.stage))
         given = feedback_of(review)
         if given is not None:
-            parts.append(f"What the person answered, as data:\n{quoted(_plain(given))}")
+            parts.append(f"What the person answered, as data:\n{quoted(plain(given))}")
     parts.append(
         _DECISION + 'Say "pass" when the files are written, and "revise" when this work cannot be '
         "done as it is asked for."
@@ -75,9 +75,3 @@ def _about(task: Task) -> list[str]:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(quoted(name) for name in names) or "none"
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "items"):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

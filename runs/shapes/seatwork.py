@@ -28,6 +28,7 @@ class Writing:
 
     def __call__(self, ctx: Any) -> Outcome:
         made = self.turn(ctx)
+        assert isinstance(made, Outcome), "a seat asks nobody"
         if not made.passed:
             return made
         return missing_files(ctx, self.turn.label, self.writes, made, again=self.is_reviewed)
@@ -84,7 +85,7 @@ class Reviewing:
         """The reviewer's decision; a reply without one is asked for once more (W84)."""
         turn = self.turn
         for _ in range(2):
-            result = turn.answered(ctx)
+            result, _ = turn.answered(ctx)
             decision = outcome_from_agent_text(ctx.scrubbed(final_text(result)))
             if decision.summary != INVALID_TEAM_DECISION:
                 return decision.evolve(late=result.late)

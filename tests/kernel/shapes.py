@@ -131,6 +131,7 @@ def loops(draw: st.DrawFn, depth: int = 2, name: str = "l") -> LoopShape:
         retry=draw(st.none() | st.just(retry)),
         on_iteration=draw(st.sampled_from(["", "0" * 64])),
         on_complete=draw(st.sampled_from(["", "0" * 64])),
+        keeps_rounds=draw(st.integers(0, 3)) == 0,
     )
 
 

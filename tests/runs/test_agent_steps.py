@@ -175,3 +175,17 @@ def test_no_secret_of_the_environment_is_in_the_record() -> None:
 
     assert run.status == "passed"
     assert "zebra" not in repr([event.to_wire() for event in flows.events(run)])
+
+
+def test_an_agent_asks_a_person_and_goes_on_when_the_answer_is_there() -> None:
+    replies = ['{"interaction": {"question": "Which?", "input": [1, 2]}}', "done"]
+    engine = MockEngine(lambda: replies[len(engine.requests) - 1])
+    form = {"id": "which", "response_schema": {"type": "object"}}
+    run = ran(dag("g", {"a": ask(interaction=form)}), engine=engine)
+    assert (run.status, len(engine.requests)) == ("waiting", 1)
+
+    flows.answer(run, {"feedback": 2, "prompt": "the second"})
+    flows.work(run)
+
+    assert (flows.fresh(run).status, len(engine.requests)) == ("passed", 2)
+    assert '"the second"' in engine.requests[1].prompt
