@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from gates.models import Request
@@ -11,6 +12,7 @@ from runs.kernel.annotations import RESPONSE_SCHEMA
 from runs.kernel.interactions import wrapped_schema
 from tests.browser.asking import Bot
 from tests.browser.conftest import Visit
+from tests.browser.test_axe import findings
 
 SCHEMA = wrapped_schema(RESPONSE_SCHEMA, review=True)
 SMALL: dict[str, Any] = {
@@ -149,3 +151,21 @@ def test_a_change_stays_within_a_phone(bot: Bot, visit: Visit) -> None:
         expect(page.locator(".diff-row")).not_to_have_count(0)
         wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert wide <= 0
+
+
+@pytest.mark.parametrize(("size", "theme"), [("desk", "light"), ("phone", "dark")])
+def test_axe_finds_nothing_on_a_change(bot: Bot, visit: Visit, size: str, theme: str) -> None:
+    row = ask(bot)
+    page = visit("ada", size=size, theme=theme)
+    found: list[str] = []
+    for view in ("unified", "split"):
+        page.goto(f"{row.get_absolute_url()}?view={view}")
+        found += findings(page)
+    page.get_by_role("button", name="Claim and answer").click()
+    expect(page.get_by_role("button", name="Approve")).to_be_enabled()
+    page.locator('[data-file="1"] .diff-number[data-side="new"]').click()
+    page.get_by_label("Comment on line 1", exact=True).fill("Why?")
+    found += findings(page)
+    page.get_by_role("button", name="Request changes").click()
+    expect(page.locator(".diff-comment")).to_contain_text("Why?")
+    assert found + findings(page) == []
