@@ -7,6 +7,7 @@ from datetime import date
 from typing import Any
 
 from django import forms
+from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import Group
 
 from gates.models import Team
@@ -47,11 +48,19 @@ def calendar_of(group: Group) -> Calendar | None:
     return None if given is None else _read(given)
 
 
-def set_calendar(group: Group, calendar: Calendar | None) -> None:
-    """What is asked from now on is counted by it; what was asked keeps its times."""
-    Team.objects.update_or_create(
+def set_calendar(group: Group, calendar: Calendar | None, *, by: int | None = None) -> None:
+    """What is asked from now on is counted by it; what was asked keeps its times.
+
+    `by` is the person who changed it; the admin's own log keeps who it was, and to what.
+    """
+    team, _ = Team.objects.update_or_create(
         group=group, defaults={"calendar": None if calendar is None else calendar.to_json()}
     )
+    if by is not None:
+        words = "No working time." if calendar is None else calendar_words(calendar)
+        LogEntry.objects.log_actions(
+            by, [team], CHANGE, change_message=f"Working time: {words}", single_object=True
+        )
 
 
 def _read(given: Any) -> Calendar | None:

@@ -105,12 +105,12 @@ def team_calendar(request: HttpRequest, pk: int) -> HttpResponse:
         known = calendars.calendar_of(group)
         return _calendar(request, group, calendars.CalendarForm.of(known or DEFAULT))
     if request.POST.get("none") == "on":
-        calendars.set_calendar(group, None)
+        calendars.set_calendar(group, None, by=request.user.pk)
         return redirect("gates:team", pk=pk)
     form = calendars.CalendarForm(request.POST)
     if not form.is_valid():
         return _calendar(request, group, form, status=422)
-    calendars.set_calendar(group, form.cleaned_data["calendar"])
+    calendars.set_calendar(group, form.cleaned_data["calendar"], by=request.user.pk)
     return redirect("gates:team", pk=pk)
 
 

@@ -42,6 +42,35 @@ def test_whoever_waits_for_an_answer_waits_until_its_time_is_over() -> None:
     ]
 
 
+ALWAYS = {"zone": "UTC", "days": [1, 2, 3, 4, 5, 6, 7], "opens": "00:00", "closes": "24:00"}
+
+
+def test_a_script_counts_working_hours_by_the_calendar_it_gives() -> None:
+    result = run(flow(due_in_business_hours=2, calendar=ALWAYS))
+
+    (routed,) = [event for event in result.events if event.kind == "callback-routed"]
+    due = datetime.fromisoformat(str(routed.fields["dueAt"]))
+    assert abs(due.timestamp() * 1000 - routed.ts - 2 * 3_600_000) < 1_000
+    assert routed.fields["dueInBusinessHours"] == 2
+
+
+def test_a_step_counts_the_time_of_its_questions_in_working_hours_too() -> None:
+    asks = fn_job(
+        "ask",
+        lambda ctx: ctx.ask_questions(
+            ["Which?"],
+            expires_in_business_hours=3,
+            on_expiry="reject",
+            calendar=ALWAYS,
+        ),
+    )
+    result = run(asks)
+
+    (routed,) = [event for event in result.events if event.kind == "callback-routed"]
+    ends = datetime.fromisoformat(str(routed.fields["expiresAt"]))
+    assert abs(ends.timestamp() * 1000 - routed.ts - 3 * 3_600_000) < 1_000
+
+
 def test_an_end_that_was_over_when_it_was_asked_ends_it_at_once() -> None:
     result = run(
         flow(expires_at=PAST, on_expiry="answer", default_answer={"approved": True}),

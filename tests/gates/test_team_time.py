@@ -6,6 +6,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group
 from django.urls import reverse
 
@@ -213,6 +214,9 @@ def test_who_may_change_the_team_says_when_it_works() -> None:
         closes=960,
         holidays=frozenset({date(2026, 12, 24), date(2026, 12, 25)}),
     )
+    log = LogEntry.objects.get()
+    assert log.user.username == "kim"
+    assert "Mon-Wed 08:30-16:00 Europe/Berlin" in log.change_message
     shown = page_of(chief().get(reverse("gates:team", args=[group.pk])))
     assert "Mon-Wed 08:30-16:00 Europe/Berlin, 2 days off" in shown.one("main").text
 
