@@ -305,6 +305,8 @@ def _check(made: Tool, who: str, *, has_risk: bool) -> None:
         f"version of {who} is a whole number from 1.",
     )
     _need(made.risk in RISKS, f"risk of {who} is one of {', '.join(RISKS)}.")
+    fault = masking.fault({masking.KEY: list(made.sensitive)})
+    _need(not fault, f"{fault} Look at {who}.")
     _check_gate(made, who, has_risk=has_risk)
     _check_cost(made, who)
     _need(
@@ -320,8 +322,6 @@ def _check(made: Tool, who: str, *, has_risk: bool) -> None:
             is_number and 0 < seconds <= MAX_SECONDS,
             f"{part} of {who} is a number of seconds, at most 90 days.",
         )
-    fault = masking.fault({masking.KEY: list(made.sensitive)})
-    _need(not fault, f"{fault} Look at {who}.")
 
 
 def _check_gate(made: Tool, who: str, *, has_risk: bool) -> None:
