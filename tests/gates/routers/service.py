@@ -18,6 +18,12 @@ from gates.routers import calls
 from tests import factories
 
 SECRET = "a secret of the service"
+ANSWERED = [
+    "callback-requested",
+    "callback-routed",
+    "callback-claimed",
+    "callback-submitted",
+]
 Answer = tuple[int, Any]
 
 
@@ -101,3 +107,14 @@ def state(row: Request) -> tuple[str, int]:
     """State and attempts of the question's only call."""
     call = RouterCall.objects.get(run=row.run_id)
     return call.state, call.attempts
+
+
+def fresh(row: Request) -> Request:
+    """The row as the database has it."""
+    return Request.objects.get(pk=row.pk)
+
+
+def refusals(row: Request) -> list[str]:
+    """What the record says kept the question from an answer."""
+    found = row.run.events.filter(kind="callback-refused").order_by("seq")
+    return [event.payload["reason"] for event in found]
