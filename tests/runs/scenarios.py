@@ -15,6 +15,7 @@ from runs.shapes.dag import dag, pipeline
 from runs.shapes.loop import loop
 from runs.shapes.steps import fn_job, gate_job
 from tests.runs import loop_scenarios as loops
+from tests.runs import review_scenarios as people
 from tests.runs import team_scenarios as teams
 
 YES = {"approved": True}
@@ -275,6 +276,19 @@ SCENARIOS: dict[str, Scenario] = {
         ({"answer": "yes"},),
     ),
     "loop that asks": Scenario(asks_every_round, "pass", ({"answer": "a"}, {"answer": "b"})),
+    "loop that a person reviews": Scenario(
+        people.reviewed_loop, "pass", (people.CHANGES, people.APPROVED)
+    ),
+    "loop that a person does not approve": Scenario(
+        people.reviewed_loop, "fail", (people.CHANGES, people.CHANGES)
+    ),
+    "step that a person sends back": Scenario(
+        people.reviewed_step, "pass", (people.CHANGES, people.APPROVED)
+    ),
+    "person who is asked first": Scenario(people.asked_first, "pass", (people.ANSWER,)),
+    "person who writes and person who reviews": Scenario(
+        people.both_at_one_place, "pass", ({**people.ANSWER, "feedback": {}}, people.APPROVED)
+    ),
     "panel that sends back": Scenario(loops.panel_reviews, "pass"),
     "panel that reviews a loop": Scenario(loops.panel_loop, "fail"),
     "loop": Scenario(lambda: loop("l", loops.writes(), until=loops.from_round(3)), "pass"),
