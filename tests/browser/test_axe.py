@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from django.contrib.auth.models import Group
 from playwright.sync_api import Page, expect
 
 from gates.models import Request
@@ -44,7 +45,7 @@ def questions(bot: Bot) -> list[Request]:
     user(
         "ada",
         groups=["Release"],
-        perms=["gates.change_request", "gates.view_request", "runs.add_run"],
+        perms=["gates.change_request", "gates.view_request", "runs.add_run", "gates.change_team"],
     )
     make_run(audience={"users": ["ada"]})
     about = {"service": "shop", "changes": [{"id": "abc1234", "subject": "Fix it"}], "on": True}
@@ -69,6 +70,17 @@ def test_axe_finds_nothing(questions: list[Request], visit: Visit, size: str, th
     # The looks differ in colours and in layout: two of the four bring every pair of them.
     if (size, theme) in LOOKS[:2]:
         for address in ELSEWHERE:
+            look(address)
+        team = f"/teams/{Group.objects.get(name='Release').pk}/"
+        picked = "&".join(f"pick={row.pk}" for row in questions)
+        for address in (
+            team,
+            f"{team}?q=ship",
+            f"{team}times/",
+            f"{team}calendar/",
+            f"/bulk/?{picked}",
+            "/?tab=unclaimed&select=1",
+        ):
             look(address)
     look("/")
     look(second.get_absolute_url())
