@@ -9,7 +9,11 @@ import pytest
 from gates import services
 from gates.errors import AnswerRefused
 from gates.models import Request, Response
+from gates.projector import rebuild_requests
+from runs import human_review, pipeline, sweep
+from runs.kernel.interactions import Interaction, interaction_request
 from runs.models import Run
+from runs.stored import RecordCallbacks
 from tests import factories, flows
 from tests.gates import calls
 from tests.gates.reviewing import (
@@ -20,6 +24,7 @@ from tests.gates.reviewing import (
     response,
     said,
     submit,
+    written,
 )
 
 pytestmark = pytest.mark.django_db
@@ -93,8 +98,6 @@ def test_a_program_says_it_under_the_name_of_its_key() -> None:
 
 
 def _for_keys() -> Any:
-    from runs import human_review, pipeline
-
     job = human_review("review", "Right?", input=WITH_CHANGES, audience={"keys": ["deploy-bot"]})
     return pipeline("bots", [{"name": "review", "job": job}])
 
@@ -192,7 +195,7 @@ def test_when_every_round_is_refused_the_work_does_not_pass() -> None:
 
 def test_material_that_changed_while_it_was_looked_at_is_asked_about_again() -> None:
     drafts = [CHANGES]
-    run = flows.ran(_of(lambda _ctx: {"changes": drafts[-1]}))
+    run = flows.ran(written(material=lambda _ctx: {"changes": drafts[-1]}))
     row = open_question(run)
     drafts.append({"src/a.py": {"old": "a\n", "new": "b\n"}})
 
@@ -204,15 +207,31 @@ def test_material_that_changed_while_it_was_looked_at_is_asked_about_again() -> 
     assert flows.fresh(run).status == Run.Status.WAITING
 
 
-def _of(material: Any) -> Any:
-    from tests.gates.reviewing import written
+def test_rows_made_anew_from_the_record_of_reviews_are_the_same() -> None:
+    run, row = asked()
+    submit(row, response(said()))
+    flows.work(run)
+    before = [dict(one) for one in Request.objects.filter(run=run).order_by("pk").values()]
 
-    return written(material=material)
+    assert len(before) == 2
+    assert rebuild_requests(run) == 0
+    after = [dict(one) for one in Request.objects.filter(run=run).order_by("pk").values()]
+    assert after == before
 
 
-def test_a_lost_step_gives_back_what_its_handler_had_claimed() -> None:
-    from runs.kernel.interactions import Interaction, routers_of
-    from runs.shapes.human_review import human_review
+def test_what_the_handler_of_a_lost_step_had_claimed_is_free_again() -> None:
+    desk = Interaction("desk", {}, lambda *_: None)
+    job = human_review("check", "Ok?", interaction=desk, audience=factories.FOR_ADA)
+    run = flows.start(pipeline("lost", [{"name": "check", "job": job}]))
+    pk = flows.claimed(run)
+    client = RecordCallbacks(run.pk, path=("lost", "check"))
+    request = interaction_request(
+        desk, path=("lost", "check"), question="Ok?", input=1, review=True
+    )
+    client.post(request)
+    assert client.claim(request.request_id, desk.router).ok
 
-    job: Any = human_review("check", "Ok?", interaction=Interaction("desk", {}, lambda *_: None))
-    assert "interaction:desk" in routers_of(job.shape)
+    assert sweep.lose(pk, whatever_the_lease=True)
+
+    row = Request.objects.get(run=run)
+    assert row.status == Request.Status.PENDING
