@@ -43,7 +43,8 @@ class BareCelery(System):
 
         self._tasks: Any = celery_tasks
         self._local = threading.local()
-        self._redis = redis.Redis.from_url(REDIS)
+        # Without its own timeout of five seconds: a long chain takes longer.
+        self._redis = redis.Redis.from_url(REDIS, socket_timeout=None)
         with psycopg.connect(self.url) as connection:
             connection.execute(celery_tasks.TABLE)
 
