@@ -26,6 +26,7 @@ from gates.notify.recipients import why_not
 from gates.notify.spread import preference_of
 from runs import record
 from runs.kernel.retries import RetryPolicy
+from runs.steady import steadily
 
 logger = logging.getLogger(__name__)
 
@@ -132,14 +133,23 @@ def _carry_out(delivery: Delivery) -> None:
     try:
         _send(channel, delivery, said)
     except NotSent as failure:
-        _failed(delivery, failure)
+        trouble: NotSent | None = failure
     except (OperationalError, InterfaceError):
         raise
     except Exception as error:
         logger.exception("message not sent delivery=%s", delivery.uid)
-        _failed(delivery, NotSent(f"Not sent ({type(error).__name__}).", retryable=False))
+        trouble = NotSent(f"Not sent ({type(error).__name__}).", retryable=False)
     else:
+        trouble = None
+    # What the other side has taken must not be forgotten with the database that goes away now.
+    steadily(lambda: _settle(delivery, trouble), patience=LEASE.total_seconds() / 2)
+
+
+def _settle(delivery: Delivery, trouble: NotSent | None) -> None:
+    if trouble is None:
         _end(delivery, State.SENT)
+    else:
+        _failed(delivery, trouble)
 
 
 def _send(channel: Channel, delivery: Delivery, said: Message) -> None:
