@@ -35,6 +35,9 @@ BY_PEOPLE: Final = {
     "submit":        "?     +    -    0    -        0      -         -",
     "force-release": "?     -    -    0    -        0      +         +",
     "withdraw":      "?     -    -    0    -        0      +         +",
+    "assign":        "?     +    -    0    -        0      +         +",
+    "delegate":      "?     +    -    0    -        0      -         -",
+    "break-glass":   "?     -    -    0    -        0      -         +",
     "start":         "?     +    -    0    0        0      -         -",
     "cancel":        "?     -    -    0    +        0      -         +",
     "resume":        "?     -    -    0    +        0      -         +",
@@ -49,6 +52,9 @@ BY_KEYS: Final = {
     "submit":        "-    +          -       +     0     ?        ?        ?",
     "force-release": "+    +          -       -     0     ?        ?        ?",
     "withdraw":      "+    +          -       -     0     ?        ?        ?",
+    "assign":        "+    +          -       +     0     ?        ?        ?",
+    "delegate":      "-    +          -       +     0     ?        ?        ?",
+    "break-glass":   "-    -          -       -     0     ?        ?        ?",
     "start":         "+    +          -       +     0     ?        ?        ?",
     "cancel":        "+    +          -       -     0     ?        ?        ?",
     "resume":        "+    +          -       -     0     ?        ?        ?",
@@ -80,7 +86,8 @@ class World:
 
 
 def world_for(action: str, holder: Principal | None) -> World:
-    audience = {"users": ["ada"], "keys": ["bots-only"]}
+    audience = {"users": ["ada", "dora"], "keys": ["bots-only"]}
+    factories.user("dora")
     run = factories.make_run(
         factories.release_job(audience=audience),
         started_by=f"user:{factories.user('starter').pk}",
@@ -91,7 +98,7 @@ def world_for(action: str, holder: Principal | None) -> World:
         run=run, digest=digest, name="x.txt", media_type="text/plain", size=size,
         step_path=[], seq=run.last_seq, created_at=datetime.now(UTC),
     )  # fmt: skip
-    if action in ("release", "force-release"):
+    if action in ("release", "force-release", "delegate"):
         services.claim(gate.pk, principal=holder or factories.ada())
     if action == "resume":
         runs.cancel_run(run.pk, actor=run.started_by)
@@ -140,6 +147,11 @@ def by_page(client: Client, world: World, action: str) -> Any:
             return client.post(f"{gate}answer/", sent)
         case "force-release" | "withdraw":
             return client.post(f"{gate}{action}/", {"reason": "because"})
+        case "assign" | "delegate":
+            return client.post(f"{gate}{action}/", {"to": "dora"})
+        case "break-glass":
+            sent = {"f-approved": "true", "digest": world.gate.digest, "reason": "fire"}
+            return client.post(f"{gate}break-glass/", sent)
         case "start":
             return client.post(f"/workflows/{world.workflow}/start/", {"once": "1"})
         case "cancel" | "resume":
@@ -159,6 +171,10 @@ def by_api(client: Client, world: World, action: str, **headers: str) -> Any:
             body = {"digest": world.gate.digest, "response": {"approved": True}}
         case "force-release" | "withdraw":
             body = {"reason": "because"}
+        case "assign" | "delegate":
+            body = {"to": "dora"}
+        case "break-glass":
+            body = {"digest": world.gate.digest, "response": {"approved": True}, "reason": "fire"}
         case "start":
             body = {"workflow": world.workflow}
     address = {"start": "/api/v1/runs", "cancel": f"{run}/cancel", "resume": f"{run}/resume"}
@@ -214,7 +230,7 @@ def test_keys(action: str) -> None:
         return by_api(Client(), world, action, Authorization=f"Bearer {made[role][1]}")
 
     def holder(role: str) -> Principal | None:
-        is_own = action == "release"
+        is_own = action in ("release", "delegate")
         return principal_for_key(made[role][0]) if is_own else None
 
     assert tried(action, expected, attempt, holder) == expected

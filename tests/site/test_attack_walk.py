@@ -37,6 +37,7 @@ EVERYBODYS: Final = OPEN | {
     "bulk/answer/",
     "settings/",
     "settings/keys/",
+    "settings/deputy/",
     "api/v1/docs",
     "api/v1/openapi.json",
     "api/v1/requests",
@@ -49,6 +50,13 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "api/v1/requests/{requests}/submit": {"digest": "0" * 64, "response": {}},
     "api/v1/requests/{requests}/force-release": {"reason": "because"},
     "api/v1/requests/{requests}/withdraw": {"reason": "because"},
+    "api/v1/requests/{requests}/assign": {"to": "cyd"},
+    "api/v1/requests/{requests}/delegate": {"to": "cyd"},
+    "api/v1/requests/{requests}/break-glass": {
+        "digest": "0" * 64,
+        "response": {},
+        "reason": "because",
+    },
     "api/v1/requests": {
         "gateId": "g",
         "gateVersion": 1,
