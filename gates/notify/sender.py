@@ -25,6 +25,7 @@ IDLE_SECONDS: Final = 5.0
 # Commits that follow each other closely are looked at together.
 PAUSE_SECONDS: Final = 0.05
 STOP_SECONDS: Final = 15.0
+SWEEP_SECONDS: Final = 5.0
 _KNOWN_SECONDS: Final = 5.0
 
 
@@ -147,7 +148,12 @@ def sweep() -> int:
             _send_word()
         return 0
     spread()
-    return sum(deliver(channel, seconds=5.0) for channel in due_channels())
+    # The process has nothing else that sends; its sweep is not to be kept for long either.
+    until, handled = time.monotonic() + SWEEP_SECONDS, 0
+    for channel in due_channels():
+        left = until - time.monotonic()
+        handled += deliver(channel, seconds=left) if left > 0 else 0
+    return handled
 
 
 def _send_word() -> None:

@@ -37,6 +37,8 @@ class Command(BaseCommand):
         with _only_one():
             stopping.listen()
             call_command("migrate", verbosity=0, interactive=False)
+            # Messages that go out lead here, also where the port is another one than usual.
+            settings.OBVERSA_BASE_URL = _address(options["host"], options["port"])
             worker = None if options["no_worker"] else EmbeddedWorker()
             if worker is not None:
                 worker.start()
@@ -55,7 +57,7 @@ class Command(BaseCommand):
 
     def _tell(self, host: str, port: int) -> None:
         """Say where it is, once somebody who goes there is let in."""
-        address = _address(host, port)
+        address = settings.OBVERSA_BASE_URL = _address(host, port)
         self.stdout.write(f"Obversa runs at {address}/")
         self.stdout.write(f"Sign in once by this link:  {link_for(first_administrator(), address)}")
         self.stdout.write("Stop with Ctrl-C; nothing is lost. Twice stops at once.")
