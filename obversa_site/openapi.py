@@ -26,6 +26,7 @@ ERROR_SCHEMA: Final[Mapping[str, Any]] = {
 }
 TAGS: Final = [
     {"name": "Requests", "description": "Questions: ask, claim, answer, rescue."},
+    {"name": "Grants", "description": "What runs without asking, and the end of that."},
     {"name": "Runs", "description": "Start runs, follow their record, stop and resume them."},
     {"name": "Workflows", "description": "What can be started here."},
 ]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
+from uuid import uuid4
 
 import pytest
 from django.test import Client
@@ -17,7 +18,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils.http import urlencode
 
 from gates import keys, saved
-from gates.models import Request
+from gates.models import Grant, Request
 from runs import artifacts, fn_job
 from runs.models import Artifact, Event, Run
 from tests import factories, flows
@@ -109,6 +110,11 @@ def world() -> World:
     step = run.steps.exclude(request_id="").get()
     key, _ = keys.create_key(f"key-{MARK}", ["read"], ada)
     named = saved.save_filter(ada.pk, "inbox", MARK, f"q={MARK}")
+    granted = Grant.objects.create(
+        id=uuid4(), run=run, scope="conversation", match_type="tool", match_value=MARK[:60],
+        conversation=MARK, principal=f"user:{ada.pk}", granted_by=f"user:{ada.pk}",
+        source_request_id=gate.request_id, granted_at=datetime.now(UTC),
+    )  # fmt: skip
     return World(
         gate,
         {
@@ -122,6 +128,7 @@ def world() -> World:
             "teams": ada.groups.get().pk,
             "keys": key.pk,
             "filters": named.pk,
+            "grants": granted.pk,
             "person": "MQ",
             "token": "abc-0123456789",
             "rest": "nothing/here",

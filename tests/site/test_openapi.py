@@ -85,6 +85,8 @@ def test_it_describes_every_address_of_the_design() -> None:
             ("GET", "/requests/{id}/history"),
             ("GET", "/requests/{id}/receipt"),
             ("GET", "/receipt-key"),
+            ("GET", "/grants"),
+            ("POST", "/grants/{id}/revoke"),
             ("POST", "/requests/{id}/claim"),
             ("POST", "/requests/{id}/release"),
             ("POST", "/requests/{id}/submit"),
