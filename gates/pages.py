@@ -65,6 +65,7 @@ class GatePage:
     findings: list[str] = field(default_factory=list)
     findings_seen: bool = False
     diff: diffs.DiffPage | None = None
+    wanted: list[reviews.Wanted] = field(default_factory=list)
     action: actions.ActionCard | None = None
     standing: Standing = field(default_factory=Standing)
     expires_words: str = ""
@@ -275,6 +276,7 @@ def gate_page(
         findings=open_findings(row) if row.is_open or detail.mode == "kept" else [],
         expires_words=_expires(row),
         action=_action(detail),
+        wanted=reviews.wanted_before(who, row),
         diff=diffs.page_of(
             row, detail.shown.input, look or {}, form, None if given is None else given.response
         ),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from django.utils import timezone
 
-from gates.diffs import diff_in
+from gates import access
+from gates.diffs import diff_in, said_in
 from gates.masking import shown_to
-from gates.models import Request
+from gates.models import Request, Response
 from gates.principals import Principal
 from runs.kernel import interactions
 from runs.kernel.annotations import (
@@ -23,6 +25,7 @@ from runs.kernel.clocks import iso
 from runs.kernel.diffs import HINT
 from runs.kernel.interactions import APPROVED, CHANGES_REQUESTED
 from runs.kernel.jsonable import JSONValue
+from runs.plaintext import visible
 from runs.validation import Fault
 
 PROMPT: Final = "prompt"
@@ -90,6 +93,36 @@ def subject_of(about: Any, presentation: Any) -> Any:
     name = inner.removeprefix("/").replace("~1", "/").replace("~0", "~")
     rest = {key: value for key, value in material.items() if key != name}
     return rest or None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What an earlier round was sent back with: a comment on a line, or words about the whole."""
+
+    place: str
+    body: str
+    author: str
+
+
+def wanted_before(who: Principal, row: Request) -> list[Wanted]:
+    """What the same question's last round was refused with; nothing in a first round."""
+    if not is_review(row.response_schema):
+        return []
+    same = Request.objects.filter(run=row.run_id, gate_id=row.gate_id, asked_seq__lt=row.asked_seq)
+    earlier = same.order_by("-asked_seq").first()
+    if earlier is None or not access.may_see(who, earlier):
+        return []
+    answer = Response.objects.filter(request=earlier).order_by("seq").first()
+    if answer is None or verdict_of(answer.response) != "no":
+        return []
+    found = [
+        Wanted(place=visible(f"{path}:{place[1]}"), body=one.body, author=one.author)
+        for path, places in said_in(answer.response).items()
+        for place, listed in places.items()
+        for one in listed
+    ]
+    words = visible(words_of(answer.response))
+    return found or [Wanted(place="", body=words, author="")]
 
 
 def in_short(row: Request, shown: Any) -> Any:

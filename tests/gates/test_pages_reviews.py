@@ -212,6 +212,20 @@ def test_what_was_said_stands_below_its_line() -> None:
     assert not page.all(class_="diff-box")
 
 
+def test_the_next_round_shows_what_the_last_one_was_sent_back_with() -> None:
+    run, row = asked()
+    assert not shown(row).all(class_="wanted")
+    submit(row, response(said("In <i>English</i>.")))
+    flows.work(run)
+    again = open_question(run)
+
+    assert (
+        shown(again)
+        .one("section", class_="wanted")
+        .text.endswith("src/a.py:2 In <i>English</i>. ada")
+    )
+
+
 def test_whoever_does_not_hold_the_question_is_shown_no_form() -> None:
     _, row = asked()
     services.claim(row.pk, principal=factories.ada())

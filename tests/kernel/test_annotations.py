@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runs.kernel import annotations
+from runs.kernel import annotations as notes
 from runs.kernel.answers import refusal
 from runs.kernel.diffs import Diff, diff_of
 from runs.kernel.interactions import wrapped_schema
@@ -27,7 +27,7 @@ def said(body: Any = "Why?", **anchor: Any) -> dict[str, Any]:
 
 
 def kept(diff: Diff, *given: Any) -> list[Any]:
-    return annotations.placed(given, diff, author=ADA, at=AT)
+    return list(notes.placed(given, diff, author=ADA, at=AT))
 
 
 def test_an_annotation_is_kept_with_who_says_it_and_when(diff: Diff) -> None:
@@ -84,29 +84,30 @@ def test_a_long_body_is_cut(diff: Diff) -> None:
 def test_a_decision_that_its_annotations_speak_against_is_refused_g196(
     decision: str, count: int, word: str
 ) -> None:
-    assert word in (annotations.disagreement(decision, count) or "")
+    assert word in (notes.disagreement(decision, count) or "")
 
 
 def test_a_decision_that_agrees_is_taken_g196() -> None:
-    assert annotations.disagreement("approved", 0) is None
-    assert annotations.disagreement("changes-requested", 1) is None
-    assert annotations.disagreement("changes-requested", 500) is None
-    assert annotations.disagreement("changes-requested", 0, can_comment=False) is None
+    assert notes.disagreement("approved", 0) is None
+    assert notes.disagreement("changes-requested", 1) is None
+    assert notes.disagreement("changes-requested", 500) is None
+    assert notes.disagreement("changes-requested", 0, can_comment=False) is None
 
 
 def test_the_prompt_tells_the_whole_and_then_every_line(diff: Diff) -> None:
     found = kept(diff, said("Why German?"), said("Was right.", side="old"))
-    assert annotations.composed(" Not yet.\n", found) == (
+    assert notes.composed(" Not yet.\n", found) == (
         "Not yet.\n\nsrc/a.py:2: Why German?\n\nsrc/a.py:2 (before the change): Was right."
     )
-    assert annotations.composed("", []) == ""
+    assert notes.composed("", []) == ""
 
 
 def test_a_review_of_lines_has_room_for_annotations_and_other_forms_have_none(diff: Diff) -> None:
-    schema = wrapped_schema(annotations.line_comments().response_schema, review=True)
-    assert annotations.takes_annotations(schema)
-    for other in ({}, {"properties": {"feedback": {"type": "object"}}}, None, []):
-        assert not annotations.takes_annotations(other)
+    schema = wrapped_schema(notes.line_comments().response_schema, review=True)
+    assert notes.takes_annotations(schema)
+    others: list[Any] = [{}, {"properties": {"feedback": {"type": "object"}}}, None, []]
+    for other in others:
+        assert not notes.takes_annotations(other)
     answer = {
         "feedback": {"annotations": kept(diff, said())},
         "prompt": "x",

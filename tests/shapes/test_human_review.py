@@ -38,7 +38,7 @@ def respond(client: CallbackClient, response: Any, router: str = "ada") -> Any:
 
 
 def kinds(client: CallbackClient) -> list[str]:
-    return [event["kind"] for event in client.history()]
+    return [str(event["kind"]) for event in client.history()]
 
 
 def test_the_question_names_who_asks_and_what_is_judged() -> None:
@@ -107,13 +107,13 @@ def test_the_material_is_computed_anew_in_every_session_g135() -> None:
 def written(drafts: list[Any], seen: list[Any]) -> Any:
     def write(ctx: Any) -> str:
         seen.append(None if ctx.last_review is None else ctx.last_review.data)
-        return drafts[len(seen) - 1]
+        return str(drafts[len(seen) - 1])
 
     return fn_job("write", write)
 
 
 def test_a_writer_gets_the_whole_response_and_is_run_again_until_it_is_approved_g141() -> None:
-    answers, seen = [CHANGES, APPROVED], []
+    answers, seen = [CHANGES, APPROVED], list[Any]()
     asked: list[Any] = []
 
     def answer(request: Any, _signal: Any) -> Any:
@@ -135,7 +135,7 @@ def test_rounds_without_an_approval_end_exhausted_and_never_pass_g138() -> None:
 
 
 def test_the_same_material_in_another_round_is_asked_anew() -> None:
-    client, seen = create_callback_client(), []
+    client, seen = create_callback_client(), list[Any]()
     flow = loop("d", written(["same"] * 3, seen), review=review(), max=3)
     run(flow, callbacks=client)
     first = client.list_pending()[0]
@@ -164,7 +164,7 @@ def test_a_machine_review_may_be_the_body_of_a_persons_g142() -> None:
 
 
 def test_a_person_who_puts_it_aside_pauses_the_run_at_once_even_when_it_waits_g132() -> None:
-    client, calls = create_callback_client(), []
+    client, calls = create_callback_client(), list[Any]()
 
     def answer(request: Any, signal: Any) -> None:
         calls.append((request.gate_id, signal.is_set()))
@@ -223,20 +223,22 @@ def test_a_question_somebody_else_holds_is_waited_for_g131() -> None:
 
 def test_a_superseded_question_ends_the_wait_with_a_pause_g134() -> None:
     client = create_callback_client()
+
+    def supersede(event: Any) -> None:
+        if event["kind"] == "callback-routed":
+            client.supersede(event["requestId"], event["requestId"])
+
     result = run(
         review(),
         callbacks=client,
         on_callback="wait",
-        on_event=lambda event: (
-            event["kind"] == "callback-routed"
-            and client.supersede(event["requestId"], event["requestId"])
-        ),
+        on_event=supersede,
     )
     assert result.outcome.status == "paused"
 
 
 def test_a_finished_writer_does_not_run_again_while_its_review_waits_g140(tmp_path: Any) -> None:
-    client, seen = create_callback_client(), []
+    client, seen = create_callback_client(), list[Any]()
     path = tmp_path / "record.jsonl"
     flow = loop("d", written(["1", "2"], seen), review=review(), max=2)
     stages = [{"name": "draft", "job": flow}]
@@ -260,7 +262,7 @@ def test_a_change_in_the_material_is_shown_as_one() -> None:
 
 def test_a_review_is_known_by_its_question_and_its_form() -> None:
     job = review(target="write")
-    assert job_meta(job)["kind"] == "human-review"
+    assert (job_meta(job) or {})["kind"] == "human-review"
     other = human_review("check", "Is it right?", interaction=desk())
     assert job.shape.to_json() != other.shape.to_json()
 

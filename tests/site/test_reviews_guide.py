@@ -9,7 +9,8 @@ from typing import Any
 
 from gates import diffs
 from runs import Interaction, human_review
-from runs.kernel import annotations, interactions
+from runs.kernel import annotations as said
+from runs.kernel import interactions
 from runs.kernel.diffs import MAX_FILES, MAX_TEXT, diff_of
 from runs.shapes.job import Job, Loop
 
@@ -38,7 +39,7 @@ def test_the_responses_of_the_guide_are_responses() -> None:
     diff = diff_of({path: "x\n" * line})
     assert diff is not None
     author, at = annotation["author"], annotation["createdAt"]
-    assert annotations.placed([annotation], diff, author=author, at=at) == [annotation]
+    assert said.placed([annotation], diff, author=author, at=at) == [annotation]
 
 
 def test_the_limits_of_the_guide_are_the_limits() -> None:
@@ -47,6 +48,6 @@ def test_the_limits_of_the_guide_are_the_limits() -> None:
         f"| {MAX_TEXT // 1024 // 1024} MiB, beyond",
         f"| {diffs.FIRST_FILES} files and about {diffs.FIRST_LINES:,} lines",
         f"| {diffs.LONG_FILE:,}, and {diffs.MAX_LINES:,} are shown",
-        f"cut at {annotations.MAX_BODY:,}\ncharacters; {annotations.MAX_ANNOTATIONS} comments",
+        f"cut at {said.MAX_BODY:,}\ncharacters; {said.MAX_ANNOTATIONS} comments",
     )
     assert [one for one in told if one not in GUIDE] == []
