@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+from runs.drivers.budget import Budget
 from runs.kernel.errors import DeclarationError
 from runs.kernel.graph import LeafShape, LoopShape, Shape, shape_identity
 from runs.kernel.jsonable import canonical_json, digest_hex
@@ -32,6 +33,7 @@ class Published:
     module: str = ""
     engine: Any = None
     engines: Mapping[str, Any] = field(default_factory=dict)
+    budget: Budget | None = None
 
     @cached_property
     def identity(self) -> str:
@@ -56,13 +58,14 @@ def publish(
     name: str | None = None,
     engine: Any = None,
     engines: Mapping[str, Any] | None = None,
+    budget: int | Mapping[str, Any] | None = None,
 ) -> Any:
     """Offer the job under its own name (or `name`); returns the job. The last of a name counts.
 
     `params` is a JSON Schema or a pydantic model. `audience` says who may see, start and answer;
     without it every signed-in person may. `starters` narrows who may start it. `engines` holds
     engine instances by name, `engine` is the one (or its name) for steps that name none; both come
-    before those of the deployment.
+    before those of the deployment. `budget` caps the tokens of each run, as in run().
     """
     made = to_job(job)
     shape = made.shape
@@ -85,8 +88,16 @@ def publish(
         module=_loading[-1] if _loading else "",
         engine=engine,
         engines=dict(engines or {}),
+        budget=_budget(wanted, budget),
     )
     return job
+
+
+def _budget(name: str, given: Any) -> Budget | None:
+    try:
+        return Budget.of(given)
+    except ValueError as error:
+        raise DeclarationError(f"{name}: {error}") from error
 
 
 def _texts(shape: Shape, path: tuple[str, ...]) -> Iterator[str]:

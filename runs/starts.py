@@ -20,6 +20,7 @@ from runs import (
     deployment,
     folders,
     folding,
+    purses,
     record,
     registry,
     results,
@@ -262,11 +263,12 @@ class Start:
                 self.due.run_id,
                 path=self.path,
                 actor=f"step:{joined(self.path)}"[:200],
-                guard=self._need_lease,
+                guard=self.need_lease,
             )
         return self._callbacks
 
-    def _need_lease(self) -> None:
+    def need_lease(self) -> None:
+        """Raise LoopError ABORTED when another worker has this start by now."""
         if not self.has(Attempt.Status.RUNNING):
             raise LoopError("ABORTED", "another worker has this step by now.", phase="body")
 
@@ -300,15 +302,16 @@ class Start:
         return artifact
 
     def engine_call(self, at_most: int | None) -> AbstractContextManager[None]:
-        """A run of the service has no token budget."""
-        return nullcontext()
+        """Admit a call of an engine as far as the workflow's budget goes."""
+        budget = self.made.budget
+        return nullcontext() if budget is None else purses.call(self, budget, at_most)
 
     def act(self, decide: Decide, *, permission: str = "", call: Call | None = None) -> None:
         """Record what follows; only the start that has its lease may (design I2)."""
 
         def once() -> None:
             with record.turn(self.due.run_id, surface="worker") as turn:
-                self._need_lease()
+                self.need_lease()
                 around = actions.surroundings(turn, call, permission)
                 for event in decide(turn.state, around, turn.now_ms):
                     turn.append(event.kind, event.path, event.fields)

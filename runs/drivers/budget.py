@@ -41,6 +41,33 @@ class Budget:
                 raise ValueError(f"the {name} of a budget is a whole number of tokens.")
         return cls(limit=made["limit"], headroom=made.get("headroom"), soft=bool(made.get("soft")))
 
+    def need(self, at_most: int | None) -> int:
+        """What is set aside for a call: all there is when nobody can tell what it uses."""
+        known = at_most if self.headroom is None else self.headroom
+        return self.limit if known is None else known
+
+    def over(self, spent: Spent, set_aside: int = 0) -> int:
+        """By how many tokens it is used up, with what is set aside; below 0 for room."""
+        return tokens(spent) + set_aside + (self.headroom or 0) - self.limit
+
+    def has_room(self, spent: Spent, set_aside: int) -> bool:
+        """Whether a call may begin beside those that tokens are set aside for."""
+        return not set_aside or self.over(spent, set_aside) < 0
+
+    def check(self, spent: Spent) -> None:
+        """Raise LoopError BUDGET when nothing is left for a call (runs.md R266, R267)."""
+        if spent.blind_calls:
+            text = "a call before did not say what it used, and the budget is a hard one."
+            raise LoopError("BUDGET", text, phase="engine")
+        if self.over(spent) >= 0:
+            text = f"{tokens(spent)} of {self.limit} tokens are used."
+            raise LoopError("BUDGET", text, phase="engine")
+
+    def warn(self, spent: Spent) -> None:
+        """Say that a soft budget is used up, if it is."""
+        if self.over(spent) >= 0:
+            logger.warning("over budget used=%s limit=%s", tokens(spent), self.limit)
+
 
 class Purse:
     """Lets calls begin while the budget has room for them.
@@ -60,14 +87,13 @@ class Purse:
     def call(self, at_most: int | None) -> Iterator[None]:
         """A call that uses `at_most` tokens, if that is known; raises LoopError BUDGET."""
         if self._budget.soft:
-            self._warn()
+            self._budget.warn(self._spent())
             yield
             return
-        known = at_most if self._budget.headroom is None else self._budget.headroom
-        need = self._budget.limit if known is None else known
+        need = self._budget.need(at_most)
         with self._room:
-            self._room.wait_for(lambda: not self._set_aside or self._over(self._set_aside) < 0)
-            self._refuse()
+            self._room.wait_for(lambda: self._budget.has_room(self._spent(), self._set_aside))
+            self._budget.check(self._spent())
             self._set_aside += need
         try:
             yield
@@ -81,25 +107,6 @@ class Purse:
         used = tokens(self._spent())
         limit = self._budget.limit
         return {"limit": limit, "spent": used, "remaining": max(0, limit - used)}
-
-    def _over(self, set_aside: int = 0) -> int:
-        """By how many tokens the budget is used up, with what is set aside; below 0 for room."""
-        used = tokens(self._spent()) + set_aside
-        return used + (self._budget.headroom or 0) - self._budget.limit
-
-    def _refuse(self) -> None:
-        if self._spent().blind_calls:
-            text = "a call before did not say what it used, and the budget is a hard one."
-            raise LoopError("BUDGET", text, phase="engine")
-        if self._over() >= 0:
-            used = tokens(self._spent())
-            text = f"{used} of {self._budget.limit} tokens are used."
-            raise LoopError("BUDGET", text, phase="engine")
-
-    def _warn(self) -> None:
-        if self._over() >= 0:
-            used = tokens(self._spent())
-            logger.warning("over budget used=%s limit=%s", used, self._budget.limit)
 
 
 def tokens(spent: Spent) -> int:

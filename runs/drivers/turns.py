@@ -7,7 +7,9 @@ import inspect
 import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from runs.drivers.context import Context
@@ -39,6 +41,7 @@ class _Ear:
         self.usage: dict[str, Any] | None = None
         self._closed = False
         self._lock = threading.Lock()
+        self._beside: ThreadPoolExecutor | None = None
 
     def hear(self, event: Mapping[str, Any]) -> None:
         """Take an event of the engine; text and thinking are not kept."""
@@ -47,7 +50,7 @@ class _Ear:
             if self._closed:
                 return
             if event["kind"] == "tool":
-                self.ctx.emit("engine:tool", **fields)
+                self._tell("engine:tool", fields)
             elif event["kind"] == "usage":
                 if self.usage is not None and self.usage.get("failed") is True:
                     self._emit(self.usage)
@@ -57,6 +60,10 @@ class _Ear:
         """Record the usage; what is not known is not invented (runs.md R212)."""
         with self._lock:
             self._closed = True
+            if self._beside is not None:
+                self._beside.submit(self.ctx.port.leave_thread)
+                self._beside.shutdown()
+                self._beside = None
         usage: Mapping[str, JSONValue] = UNKNOWN_USAGE if result is None else result.usage
         model = self.model
         if result is not None and result.effective is not None:
@@ -74,11 +81,28 @@ class _Ear:
             self._answered(str(fields["model"]))
 
     def _emit(self, fields: Mapping[str, Any]) -> None:
-        self.ctx.emit("engine:usage", **{"model": self.model, **fields, **self.record_as})
+        self._tell("engine:usage", {"model": self.model, **fields, **self.record_as})
+
+    def _tell(self, kind: str, fields: Mapping[str, Any]) -> None:
+        """Record an event; from the loop of an async engine on a thread that may wait for it."""
+        if not _is_in_a_loop():
+            self.ctx.emit(kind, **fields)
+            return
+        if self._beside is None:
+            self._beside = ThreadPoolExecutor(1, thread_name_prefix="engine-events")
+        self._beside.submit(partial(self.ctx.emit, kind, **fields)).result()
 
     def _answered(self, model: str) -> None:
         answer = {"model": model, "path": list(self.ctx.path), **self.record_as}
         self.ctx.state.setdefault(RECORDED_ENGINE_USAGE, []).append(answer)
+
+
+def _is_in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 class _CallCancel:

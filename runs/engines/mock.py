@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from runs.kernel.errors import EngineError
@@ -31,14 +31,24 @@ class MockEngine:
         self._responder = responder
         self._takes_request = _takes_something(responder)
 
-    async def run(self, request: AgentRequest, on_event: OnEvent, cancel: Any) -> AgentResult:
-        """One answer."""
+    def run(
+        self, request: AgentRequest, on_event: OnEvent, cancel: Any
+    ) -> AgentResult | Awaitable[AgentResult]:
+        """One answer; awaitable where the responder's is."""
         if cancel.is_set():
             raise EngineError("aborted", "the run was cancelled.")
         self.requests.append(request)
         given = self._responder(request) if self._takes_request else self._responder()
         if inspect.isawaitable(given):
-            given = await given
+            return self._later(given, request, on_event)
+        return self._answered(given, request, on_event)
+
+    async def _later(
+        self, given: Awaitable[Any], request: AgentRequest, on_event: OnEvent
+    ) -> AgentResult:
+        return self._answered(await given, request, on_event)
+
+    def _answered(self, given: Any, request: AgentRequest, on_event: OnEvent) -> AgentResult:
         reply = dict(given) if isinstance(given, Mapping) else {"text": given}
         text = reply.get("text")
         if not isinstance(text, str):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from runs.kernel.events import Event, EventKind
+from runs.kernel.events import Event, EventKind, Path
 from runs.kernel.slots import RunState
 
 
@@ -24,7 +24,28 @@ def _checkpoint(state: RunState, event: Event) -> RunState:
     return replace(state, checkpoints=kept)
 
 
+def _set_aside(state: RunState, event: Event) -> RunState:
+    held = event.path, int(event.fields["tokens"])
+    return replace(state, set_aside={**state.set_aside, event.fields["call"]: held})
+
+
+def _freed(state: RunState, event: Event) -> RunState:
+    call = event.fields["call"]
+    kept = {mark: held for mark, held in state.set_aside.items() if mark != call}
+    return replace(state, set_aside=kept)
+
+
+def given_up(state: RunState, path: Path) -> RunState:
+    """Nothing is set aside any longer for the step at `path`, whose worker is lost."""
+    if not any(at == path for at, _ in state.set_aside.values()):
+        return state
+    kept = {mark: held for mark, held in state.set_aside.items() if held[0] != path}
+    return replace(state, set_aside=kept)
+
+
 HANDLERS: Final[Mapping[str, Callable[[RunState, Event], RunState]]] = {
     EventKind.REWORK: _rework,
     EventKind.CHECKPOINT: _checkpoint,
+    EventKind.TOKENS_SET_ASIDE: _set_aside,
+    EventKind.TOKENS_FREED: _freed,
 }

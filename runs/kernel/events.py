@@ -54,6 +54,9 @@ class EventKind(StrEnum):
     JOB_END = "job:end"
     # Beside the seeds' own: the work as it was when a writer began to answer a review.
     REWORK = "job:rework"
+    # What calls of engines that are under way may use of the run's budget.
+    TOKENS_SET_ASIDE = "budget:set-aside"
+    TOKENS_FREED = "budget:freed"
     # What an agent step keeps while a person answers it.
     CHECKPOINT = "interaction:checkpoint"
     CONDITION = "condition:result"

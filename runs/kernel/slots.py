@@ -57,7 +57,8 @@ class RunState:
     record's; `purses` holds what each node's attempt and each loop's round spent. `answers` are the
     calls that engines answered; `reworks` holds, for each place whose work was sent back, which
     attempt answers that and the digest of the work as it was before (runs.md R51). `checkpoints`
-    is what agent steps keep while people answer them (gates.md G151). `clocks` holds
+    is what agent steps keep while people answer them (gates.md G151), `set_aside` what calls of
+    engines under way may use of the budget, by call (runs.md R269). `clocks` holds
     the times of the open questions that have any, `expired` what was recorded of those whose time
     was over, `tallies` the answers of those that need several, `overridden` what was recorded of
     those that somebody answered who was not asked: all by request id.
@@ -95,6 +96,7 @@ class RunState:
     answers: Answers = ()
     reworks: Mapping[Path, tuple[str, str]] = field(default_factory=dict)
     checkpoints: Mapping[Path, Mapping[str, Any]] = field(default_factory=dict)
+    set_aside: Mapping[str, tuple[Path, int]] = field(default_factory=dict)
 
     @property
     def started(self) -> bool:

@@ -230,6 +230,7 @@ def _step_ready(state: RunState, event: Event) -> RunState:
 
 def _step_lost(state: RunState, event: Event) -> RunState:
     task = event.fields.get("task", JOB)
+    state = agentfold.given_up(state, event.path)
     if task != JOB:
         return put_check(state, task, event.path, status="lost")
     return put_slot(state, event.path, status="lost")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ from django.conf import LazySettings
 
 from runs import (
     RECORDED_ENGINE_USAGE,
+    AgentResult,
     EngineError,
+    LoopError,
     agent_job,
     dag,
     fn_job,
@@ -18,8 +21,11 @@ from runs import (
     parallel,
     publish,
     registry,
+    sequence,
     services,
+    sweep,
     with_env,
+    worker,
 )
 from runs.models import Run
 from runs.testing import MockEngine
@@ -169,6 +175,25 @@ def test_r51_holds_in_the_service(settings: LazySettings) -> None:
     assert flows.kinds(run).count("job:rework") == 1
 
 
+def test_an_async_engine_may_tell_of_its_tools_and_of_what_failed_in_it() -> None:
+    class Works:
+        name = "works"
+
+        async def run(self, request: Any, on_event: Any, cancel: Any) -> AgentResult:
+            for name in ("Read", "Edit"):
+                on_event({"kind": "tool", "name": name, "phase": "use", "target": "a.md"})
+            on_event({"kind": "usage", "usage": {"kind": "unknown"}, "failed": True})
+            on_event({"kind": "usage", "usage": {"kind": "unknown"}})
+            return AgentResult.saying("done")
+
+    run = ran(dag("g", {"a": ask(), "b": ask(timeout_ms=60_000)}), engine=Works())
+
+    assert run.status == "passed"
+    tools = [event.fields["name"] for event in flows.events(run, "engine:tool")]
+    assert sorted(tools) == ["Edit", "Edit", "Read", "Read"]
+    assert len(flows.events(run, "engine:usage")) == 4
+
+
 def test_no_secret_of_the_environment_is_in_the_record() -> None:
     engine = MockEngine(lambda request: f"it is {request.env['API_TOKEN']}")
     run = ran(with_env(ask(), {"API_TOKEN": "zebra-crossing-77"}), engine=engine)
@@ -189,3 +214,54 @@ def test_an_agent_asks_a_person_and_goes_on_when_the_answer_is_there() -> None:
 
     assert (flows.fresh(run).status, len(engine.requests)) == ("passed", 2)
     assert '"the second"' in engine.requests[1].prompt
+
+
+SPENDS = {"text": "x", "usage": {"kind": "reported", "inputTokens": 60, "outputTokens": 40}}
+
+
+def test_r266_a_call_beyond_the_budget_of_a_workflow_is_refused_and_the_run_pauses() -> None:
+    engine = MockEngine(lambda: SPENDS)
+    run = ran(sequence("s", ask(), ask(), ask()), engine=engine, budget=150)
+
+    assert (run.status, len(engine.requests)) == ("paused", 2)
+    kinds = flows.kinds(run)
+    assert kinds.count("budget:set-aside") == kinds.count("budget:freed") == 2
+
+
+def test_r269_workers_side_by_side_never_spend_the_same_tokens() -> None:
+    engine = MockEngine(lambda: threading.Event().wait(0.05) or SPENDS)
+    jobs = {f"a{number}": ask(max_tokens=100) for number in range(8)}
+    run = start(parallel("p", jobs, concurrency=8), engine=engine, budget=250)
+
+    def work(_index: int) -> None:
+        for pk in flows.ready(run):
+            worker.execute(pk, onward=0)
+
+    flows.at_once(8, work)
+    flows.work(run)
+
+    # What a call may use is set aside while it runs: one may go past the limit, never eight.
+    assert len(engine.requests) == 3
+    assert flows.fresh(run).status == "paused"
+
+
+def test_what_a_lost_worker_had_set_aside_is_free_again() -> None:
+    lost = [True]
+
+    def reply(_request: Any) -> Any:
+        if lost:
+            lost.clear()
+            sweep.lose(begun[0], whatever_the_lease=True)
+        return SPENDS
+
+    engine = MockEngine(reply)
+    run = start(dag("g", {"a": ask(retry_safe=True)}), engine=engine, budget=150)
+    begun = flows.ready(run)
+    flows.work(run)
+
+    assert (flows.fresh(run).status, len(engine.requests)) == ("passed", 2)
+
+
+def test_a_budget_that_cannot_be_is_refused_when_it_is_published() -> None:
+    with pytest.raises(LoopError, match="budget"):
+        publish(ask(), title="x", name="x", budget=-1)
