@@ -93,12 +93,11 @@ def public_key() -> str:
 
 def _places(run: Run, wanted: set[int]) -> dict[int, tuple[str, Event, str]]:
     """Each wanted event between the hash before it and its own; the record has to be whole."""
-    kept = list(verifying.kept_events(run))
-    found = chain.follow(kept)
+    found = verifying.follow(run)
     if found.seq is not None or (found.ok and found.head != run.head):
         raise RecordAltered(f"No receipt is given of a record that was altered. {found.text}")
     places, head = {}, chain.START
-    for event, _ in kept:
+    for event, _ in verifying.kept_events(run, max(wanted)):
         before, head = head, chain.next_hash(head, event)
         if event.seq in wanted:
             places[event.seq] = (before, event, head)

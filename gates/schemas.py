@@ -227,6 +227,7 @@ class RequestShape(Shape):
                     "requestId": f"release-approval#1#{EXAMPLE_DIGEST}",
                     **DEFINITION,
                     "masked": [],
+                    "router": None,
                     "action": None,
                     "digest": EXAMPLE_DIGEST,
                     "kind": "gate",
@@ -291,6 +292,7 @@ class RequestShape(Shape):
     expires_at: str | None
     on_expiry: OnExpiry | None
     default_answer: dict[str, Json] | None
+    router: str | None = Field(description="The service that the question is sent to.")
     on_answer: Literal["resume", "hold"]
     needed: int = Field(description="How many distinct people have to answer.")
     one_per_team: bool

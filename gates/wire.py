@@ -15,6 +15,7 @@ from gates.sealed import was_narrowed
 from runs import folding, wire
 from runs.kernel.jsonable import thaw
 from runs.models import Event
+from runs.shapes.routers import router_name
 
 Wire = dict[str, Any]
 _GIVEN_BACK: Final = ("requestId", "gateId", "decisionText")
@@ -41,6 +42,7 @@ def request(row: Request, who: Principal | None = None) -> Wire:
         "expiresAt": wire.time(row.expires_at),
         "onExpiry": row.routing.get("onExpiry"),
         "defaultAnswer": row.routing.get("defaultAnswer"),
+        "router": router_name(row.routing) or None,
         "onAnswer": row.on_answer,
         "needed": row.needed,
         "onePerTeam": row.routing.get("onePerTeam") is True,

@@ -78,6 +78,7 @@ def test_a_question_has_the_shape_that_programs_rely_on(bot: Api) -> None:
         "needed": 1,
         "responses": [],
         "masked": [],
+        "router": None,
         "askedBy": "key:release-bot",
         "supersededBy": None,
         "closedReason": None,
