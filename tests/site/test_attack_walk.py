@@ -124,6 +124,8 @@ def world() -> World:
             "runs": run.pk,
             "steps": step.position,
             "artifacts": digest,
+            "evidence": digest,
+            "files": 0,
             "workflows": name,
             "teams": ada.groups.get().pk,
             "keys": key.pk,
