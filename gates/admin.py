@@ -17,7 +17,7 @@ import gates.routers.admin  # noqa: F401  registers its own tables
 from gates import keys, services
 from gates.errors import GateError, ReasonMissing
 from gates.masking import masked_input
-from gates.models import ApiKey, Grant, Request, Response, Team
+from gates.models import ApiKey, Deputy, Grant, Request, Response, Team
 from gates.timeline import timeline
 from runs.access import Forbidden, NotVisible
 from runs.admin import ReadOnly
@@ -30,7 +30,7 @@ from runs.queries import id_range, is_id_prefix
 
 class ResponseInline(ReadOnly, admin.TabularInline[Response, Request]):
     model = Response
-    fields = ["seq", "at", "actor", "surface", "response"]
+    fields = ["seq", "at", "actor", "deputy_for", "overrides", "surface", "response"]
     extra = 0
 
 
@@ -40,7 +40,7 @@ class RequestAdmin(ReadOnly, admin.ModelAdmin[Request]):
         "fingerprint", "gate_id", "question", "status", "holder", "run", "created_at",
         "answered_by",
     ]  # fmt: skip
-    list_filter = ["status", "kind"]
+    list_filter = ["status", "how", "kind"]
     list_select_related = ["run"]
     search_fields = ["gate_id"]
     search_help_text = "the start of a fingerprint, a gate's id, or the start of a run's id"
@@ -51,8 +51,8 @@ class RequestAdmin(ReadOnly, admin.ModelAdmin[Request]):
     fields = [
         "question", "status", "holder", "claimed_at", "story", "digest", "gate_id", "gate_version",
         "request_id", "run", "step_path", "kind", "audience", "asked_by", "created_at", "due_at",
-        "expires_at", "answered_at", "answered_by", "superseded_by", "closed_reason",
-        "about", "response_schema", "presentation", "routing",
+        "expires_at", "answered_at", "answered_by", "how", "needed", "superseded_by",
+        "closed_reason", "about", "response_schema", "presentation", "routing",
     ]  # fmt: skip
     readonly_fields = ["question", "story", "about"]
 
@@ -168,6 +168,21 @@ class ApiKeyAdmin(ReadOnly, admin.ModelAdmin[ApiKey]):
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
         ended = sum(keys.revoke(key) for key in queryset)
         self.message_user(request, f"{ended} keys revoked.", messages.SUCCESS)
+
+
+@admin.register(Deputy)
+class DeputyAdmin(admin.ModelAdmin[Deputy]):
+    """Who answers for whom; people name their deputies themselves, and here it can be ended."""
+
+    list_display = ["person", "deputy", "until"]
+    list_select_related = ["person", "deputy"]
+    search_fields = ["person__username", "deputy__username"]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
 
 
 @admin.register(Team)

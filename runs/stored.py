@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from runs import claims, folding, record
-from runs.kernel import callbacks
+from runs.kernel import callbacks, quorums
 from runs.kernel.callbacks import ClaimResult, ReleaseResult, SubmitResult, WireEvent
 from runs.kernel.events import CALLBACK_KINDS, EventKind, Path
 from runs.kernel.gate import CallbackRequest, validate_callback_request
@@ -70,6 +70,10 @@ class RecordCallbacks:
         actor: Mapping[str, Any] | None = None,
     ) -> SubmitResult:
         with self._turn() as turn:
+            needed = quorums.tally_of(turn.state, request_id).needed
+            if needed > 1:
+                text = f"{request_id} needs {needed} people, who answer through the service."
+                return SubmitResult(ok=False, kind="invalid", reason=text)
             result, events = callbacks.submit(
                 turn.state.callbacks,
                 request_id,

@@ -134,7 +134,7 @@ def expired_outcome(over: Mapping[str, Any], *, question: str, target: str | Non
 
     The words, and `expired` and `how` in the data, say that it was the clock and no person.
     """
-    words = expired_words(over.get("expiredAt"))
+    words = expired_words(over)
     answer = over.get("answer")
     given = dict(answer) if isinstance(answer, Mapping) else {"approved": False}
     own = given.get("note")

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from runs.kernel import actions, callbacks, clocks, interactions, questions, sendbacks
+from runs.kernel import actions, callbacks, clocks, interactions, questions, quorums, sendbacks
 from runs.kernel.action_requests import OPERATORS, doubt_request
 from runs.kernel.approvals import (
     approval_outcome,
@@ -233,21 +233,34 @@ def follow_up(state: RunState, place: Place, slot: Slot, now: int) -> list[Event
         waits = held.is_live or actions.open_at(state, place.path) or _kept_back(state, slot)
         return [] if waits else [again(place.path, slot, now)]
     if held.status == "answered":
-        if _kept_back(state, slot):
-            return []
-        if purpose == actions.DOUBT:
-            return _settled(place, slot, held, now)
-        if purpose == "approval":
-            return [_approved(state, place, slot, held, now)]
-        if purpose == "reconcile":
-            outcome = reconcile_outcome(held.response or {})
-            if outcome is not None:
-                return [_job_end(place.path, place.leaf.label, outcome, held.request, now)]
-        return [again(place.path, slot, now)]
+        return _answered(state, place, slot, held, purpose, now)
     over = state.expired.get(slot.request_id)
     if over is not None:
         return _expired(place, slot, held.request, over, now)
     return _closed(state, place, held, purpose, now)
+
+
+def _answered(
+    state: RunState, place: Place, slot: Slot, held: Held, purpose: Any, now: int
+) -> list[Event]:
+    """What an answer leads to; one that too few people stand behind leads nowhere."""
+    if quorums.lacks_people(state, slot.request_id, held.response or {}):
+        needed = quorums.tally_of(state, slot.request_id).needed
+        text = f"the question needs {needed} people, and was answered without them."
+        return _failed(
+            place, failing(LoopError("VALIDATION", text, phase="body")), held.request, now
+        )
+    if _kept_back(state, slot):
+        return []
+    if purpose == actions.DOUBT:
+        return _settled(place, slot, held, now)
+    if purpose == "approval":
+        return [_approved(state, place, slot, held, now)]
+    if purpose == "reconcile":
+        outcome = reconcile_outcome(held.response or {})
+        if outcome is not None:
+            return [_job_end(place.path, place.leaf.label, outcome, held.request, now)]
+    return [again(place.path, slot, now)]
 
 
 def _closed(state: RunState, place: Place, held: Held, purpose: Any, now: int) -> list[Event]:
@@ -274,7 +287,7 @@ def _expired(
     if purpose == questions.PURPOSE and over.get("onExpiry") == clocks.ANSWER:
         return [again(place.path, slot, now)]
     if slot.ask is None or purpose != "approval":
-        outcome = dead_outcome(request, clocks.expired_words(over.get("expiredAt")))
+        outcome = dead_outcome(request, clocks.expired_words(over))
         return _failed(place, outcome, request, now)
     outcome = expired_outcome(over, question=request.decision_text, target=slot.ask.get("target"))
     return [_job_end(place.path, place.leaf.label, outcome, request, now)]

@@ -189,16 +189,19 @@ def ms(value: Any) -> int | None:
         return None
 
 
-def expired_words(expired_at: object) -> str:
+def expired_words(fields: Mapping[str, Any]) -> str:
     """What is said of a question whose time was over: never as if somebody had answered it."""
-    at = ms(expired_at)
+    at = ms(fields.get("expiredAt"))
+    who = "nobody answered"
+    if fields.get("responded"):
+        who = f"only {fields['responded']} of {fields.get('needed')} answered"
     shown = (
         "its time" if at is None else f"{_EPOCH + timedelta(milliseconds=at):%Y-%m-%d %H:%M} UTC"
     )
-    return f"expired at {shown}, nobody answered"
+    return f"expired at {shown}, {who}"
 
 
 def expired_text(fields: Mapping[str, Any]) -> str:
     """The same with what came of it, from the fields of `callback-expired`."""
-    words = expired_words(fields.get("expiredAt"))
+    words = expired_words(fields)
     return f"{words}; its default answer counts" if "answer" in fields else words

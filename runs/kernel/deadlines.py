@@ -58,6 +58,9 @@ def _passed(state: RunState, request_id: str, clock: Clock, now: int) -> list[Ev
         return [_wire(closed, clock, now)]
     answer = clock.rule.get("defaultAnswer")
     about["onExpiry"] = clocks.REJECT
+    tally = state.tallies.get(request_id)
+    if tally is not None and tally.given:
+        about |= {"responded": tally.count, "needed": tally.needed}
     if clock.rule.get("onExpiry") == clocks.ANSWER and isinstance(answer, Mapping):
         about |= {"onExpiry": clocks.ANSWER, "answer": answer}
     return [Event(EventKind.EXPIRED, clock.path, about, ts=now)]

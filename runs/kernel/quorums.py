@@ -8,16 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from runs.kernel.events import Event, EventKind
 from runs.kernel.slots import RunState
-from runs.kernel.tallies import Given, Tally, rule_of
+from runs.kernel.tallies import Given, Tally, is_no, rule_of
 
 
 def tally_of(state: RunState, request_id: str) -> Tally:
     """What the question needs and has; one answer, where nobody said otherwise."""
     return state.tallies.get(request_id, Tally())
+
+
+def lacks_people(state: RunState, request_id: str, response: Mapping[str, Any]) -> bool:
+    """Whether an answer stands without the people it needs: a script cannot tell them apart."""
+    tally = tally_of(state, request_id)
+    settled = tally.is_met or is_no(response) or request_id in state.overridden
+    return tally.needed > 1 and not settled
 
 
 def routed(state: RunState, event: Event) -> RunState:

@@ -95,6 +95,8 @@ def approval(
         need_people(routing, "escalateTo")
     except RoutingRefused as refused:
         raise DeclarationError(f"{who}: {refused}") from None
+    if answer is not None and "needed" in routing:
+        raise DeclarationError(f"{who} is answered by a function, which is not several people.")
     if why := fault(presentation or {}):
         raise DeclarationError(f"the presentation of approval({label!r}): {why}")
     computed = callable(input)

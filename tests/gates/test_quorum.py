@@ -18,6 +18,7 @@ from gates.errors import (
 from gates.models import Request, Response
 from gates.principals import Principal
 from gates.projector import rebuild_requests
+from gates.stored import create_stored_callback_client
 from runs import services as runs_services
 from runs.models import Run
 from tests import factories, flows
@@ -224,3 +225,16 @@ def test_an_answer_of_several_after_a_cancel_is_kept_and_starts_nothing() -> Non
     gate.refresh_from_db()
     assert (receipt.next, receipt.settled, gate.status) == ("recorded", True, "answered")
     assert gate.run.status == Run.Status.CANCELLED
+
+
+def test_code_of_a_step_answers_nothing_that_several_people_have_to() -> None:
+    gate = two_of()
+    client = create_stored_callback_client(gate.run_id)
+    claim = client.claim(gate.request_id, "step:sneaky")
+
+    result = client.submit(gate.request_id, str(claim.claim_token), "step:sneaky", gate.digest, YES)
+
+    assert (result.ok, result.kind) == (False, "invalid")
+    assert "needs 2 people" in str(result.reason)
+    gate.refresh_from_db()
+    assert (gate.status, gate.responses.count()) == ("claimed", 0)

@@ -10,6 +10,8 @@ from runs.kernel.events import Event, EventKind
 from runs.kernel.gate import create_callback_gate
 from runs.kernel.quorums import tally_of
 from runs.kernel.state import RunState, fold
+from tests.kernel.puppet import Puppet
+from tests.kernel.shapes import ask, graph, node
 
 GATE = create_callback_gate(
     gate_id="go",
@@ -72,3 +74,56 @@ def test_what_was_answered_over_the_heads_of_others_is_remembered() -> None:
     state = fold([Event(EventKind.OVERRIDDEN, (), told, actor="user:9")], asked())
 
     assert state.overridden == {GATE.request_id: told}
+
+
+def asking(**routing: Any) -> Puppet:
+    routed = {"needed": 2, **routing}
+    return Puppet(graph(node("ok", job=ask(routing=routed)), node("ship", "ok")))
+
+
+def says(run: Puppet, person: str) -> None:
+    (request_id,) = run.state.callbacks.requests
+    told = {"requestId": request_id, "response": {"approved": True}, "person": person}
+    run.append(EventKind.RESPONDED, ("g", "ok"), **told)
+
+
+def test_an_answer_that_too_few_people_stand_behind_leads_nowhere() -> None:
+    run = asking()
+    says(run, "user:1")
+
+    run.answers({"approved": True})
+
+    outcome = run.node("g", "ok").outcome
+    assert outcome.status == "fail"
+    assert "needs 2 people" in outcome.error["message"]
+    assert run.ready() == []
+
+
+def test_with_the_people_it_needs_it_leads_on() -> None:
+    run = asking()
+    says(run, "user:1")
+    says(run, "user:2")
+
+    run.answers({"approved": True})
+
+    assert run.ready() == ["ship"]
+
+
+def test_a_no_needs_nobody_else() -> None:
+    run = asking()
+
+    run.answers({"approved": False, "note": "no"})
+
+    assert run.node("g", "ok").outcome.summary == "no"
+
+
+def test_when_its_time_is_over_it_says_how_many_had_answered() -> None:
+    run = asking(expiresInSeconds=60)
+    says(run, "user:1")
+
+    run.waits()
+
+    outcome = run.node("g", "ok").outcome
+    assert outcome.status == "fail"
+    assert outcome.summary.endswith("only 1 of 2 answered")
+    assert outcome.data["how"] == "timed_out"

@@ -95,3 +95,8 @@ def test_people_who_are_asked_later_must_be_enough_as_well() -> None:
             on_expiry="escalate",
             escalate_to={"users": ["oda"]},
         )
+
+
+def test_a_function_is_not_several_people() -> None:
+    with pytest.raises(DeclarationError, match="not several people"):
+        approval("go", "Go?", needed=2, answer=lambda request: {"approved": True})
