@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from gates import actions, reviews
 from gates.details import GateDetail
 from runs.kernel.interactions import REVIEW
 from runs.plaintext import visible
@@ -45,3 +46,29 @@ def listed(names: list[str]) -> str:
     shown = [visible(name) for name in names[:4]]
     more = f" and {len(names) - 4} more" if len(names) > 4 else ""
     return ", ".join(shown) + more
+
+
+def decision(detail: GateDetail) -> str:
+    """The answer that was given, in a word or two."""
+    given, target = detail.given, detail.outcomes.on_no
+    assert given is not None
+    if actions.is_action(detail.row):
+        return actions.decision_words(given.response).capitalize()
+    if given.verdict == "no" and target:
+        return f"Sent back to {visible(target)}"
+    if given.verdict == "no" and reviews.verdict_of(given.response):
+        return "Changes requested"
+    return {"yes": "Approved", "no": "Refused"}.get(
+        given.verdict, f"Answered: {visible(given.decision)}"
+    )
+
+
+def resumed(detail: GateDetail) -> str:
+    """Which way the run went with this answer."""
+    given, outcomes = detail.given, detail.outcomes
+    assert given is not None
+    if given.verdict == "no" and outcomes.on_no:
+        return f"The run resumed with {visible(outcomes.on_no)}."
+    if given.verdict == "yes" and outcomes.on_yes:
+        return f"The run resumed with {listed(outcomes.on_yes)}."
+    return "The run resumed."

@@ -103,7 +103,7 @@ class GatePage:
         if self.detail.mode == "held":
             return f"held by {self.detail.holder_label}"
         if self.detail.given is not None:
-            return _decision(self.detail).lower()
+            return outcome_words.decision(self.detail).lower()
         return _STATUS_WORDS.get(self.detail.mode, self.detail.row.status)
 
     @property
@@ -333,7 +333,7 @@ def _receipt(who: Principal, detail: GateDetail, run_url: str) -> Mapping[str, A
     run = detail.run
     kind, text, resume = "recorded", "Recorded.", ""
     if given.next == "resumed":
-        kind, text = "resumed", _resumed(detail)
+        kind, text = "resumed", outcome_words.resumed(detail)
     elif isinstance(given.next, Mapping):
         kind, text = "resumes", "Recorded. The run resumes at"
     elif actions.is_action(detail.row) and run.status == run.Status.WAITING:
@@ -345,7 +345,7 @@ def _receipt(who: Principal, detail: GateDetail, run_url: str) -> Mapping[str, A
             resume = reverse("runs:run-resume", args=[run.pk])
     following = next((row for row in queries.open_for(who, 2) if row.pk != detail.row.pk), None)
     return {
-        "decision": _decision(detail),
+        "decision": outcome_words.decision(detail),
         "verdict": given.verdict,
         "note": visible(given.note),
         "response_json": given.response,
@@ -367,31 +367,6 @@ def _later(following: Any) -> datetime | None:
     """When the run resumes, where a time is set."""
     later = following.get("resumesAt") if isinstance(following, Mapping) else None
     return datetime.fromisoformat(later) if later else None
-
-
-def _decision(detail: GateDetail) -> str:
-    given, target = detail.given, detail.outcomes.on_no
-    assert given is not None
-    if actions.is_action(detail.row):
-        return actions.decision_words(given.response).capitalize()
-    if given.verdict == "no" and target:
-        return f"Sent back to {visible(target)}"
-    if given.verdict == "no" and reviews.verdict_of(given.response):
-        return "Changes requested"
-    return {"yes": "Approved", "no": "Refused"}.get(
-        given.verdict, f"Answered: {visible(given.decision)}"
-    )
-
-
-def _resumed(detail: GateDetail) -> str:
-    """Which way the run went with this answer."""
-    given, outcomes = detail.given, detail.outcomes
-    assert given is not None
-    if given.verdict == "no" and outcomes.on_no:
-        return f"The run resumed with {visible(outcomes.on_no)}."
-    if given.verdict == "yes" and outcomes.on_yes:
-        return f"The run resumed with {outcome_words.listed(outcomes.on_yes)}."
-    return "The run resumed."
 
 
 def _expires(row: Request) -> str:
