@@ -14,4 +14,5 @@ import "./feed.js";
 import "./steps.js";
 import "./graph.js";
 import "./notices.js";
+import "./queue.js";
 import "./live.js";

@@ -96,6 +96,30 @@ def test_a_queue_is_narrowed_saved_and_answered_together(bot: Bot, visit: Visit,
     expect(rows).to_have_count(2)
 
 
+def test_a_queue_shows_what_others_do_meanwhile(bot: Bot, visit: Visit) -> None:
+    user("ada", groups=["Release"])
+    asked = queue(bot)
+    ada, kim = visit("ada"), visit("kim")
+    ada.goto(team_url())
+    first, second = (ada.locator(f"#queue-{row.pk}") for row in asked[:2])
+    second.locator("input[name=pick]").check()
+    expect(ada.locator("#live")).to_have_attribute("data-live", "live")
+
+    kim.goto(asked[0].get_absolute_url())
+    kim.get_by_role("button", name="Claim and answer").click()
+    expect(first).to_contain_text("Kim Okafor")
+    expect(first.locator("input[name=pick]")).to_have_count(0)
+    expect(second.locator("input[name=pick]")).to_be_checked()
+
+    kim.get_by_role("button", name="Approve", exact=True).click()
+    expect(first).to_contain_text("no longer here")
+
+    bot.ask("Deploy build 500?", gate="deploy-500", audience=RELEASE, stream="more")
+    ada.get_by_role("link", name="1 new, show").click()
+    expect(ada.get_by_role("link", name="Deploy build 500?")).to_be_visible()
+    expect(first).to_have_count(0)
+
+
 def test_without_scripts_several_are_selected_and_answered_from_the_inbox(
     bot: Bot, visit: Visit
 ) -> None:
