@@ -352,3 +352,21 @@ def test_feedback_that_is_no_object_is_one_field() -> None:
     row = with_form({"properties": {"feedback": {"type": "string", "title": "Your headline"}}})
     press(holding(row), row, "approved", {"f-feedback": "News"})
     assert kept(row)["feedback"] == "News"
+
+
+def test_the_rules_of_an_application_bind_beside_the_decision() -> None:
+    row = with_form(
+        {
+            "properties": {
+                "prompt": {"type": "string", "enum": ["ship", "mend"]},
+                "channel": {"type": "string"},
+                "reason": {"type": "string"},
+            },
+            "anyOf": [{"required": ["channel"]}, {"required": ["reason"]}],
+        }
+    )
+    client = holding(row)
+    assert press(client, row, "approved", {"f-prompt": "ship"}).status_code == 422
+    assert press(client, row, "approved", {"f-channel": "web"}).status_code == 422
+    press(client, row, "approved", {"f-prompt": "ship", "f-channel": "web"})
+    assert kept(row)["prompt"] == "ship"

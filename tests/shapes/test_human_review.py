@@ -292,3 +292,18 @@ def test_a_review_is_known_by_its_question_and_its_form() -> None:
 def test_a_review_that_cannot_be_is_refused(make: Any, word: str) -> None:
     with pytest.raises(DeclarationError, match=word):
         make()
+
+
+def test_a_clock_does_not_approve_g138() -> None:
+    late = run(review(expires_in_seconds=0.05), on_callback="wait").outcome
+    assert late.status == "fail"
+    assert "expired" in (late.summary or "")
+
+
+def test_an_answer_may_be_held_until_somebody_resumes() -> None:
+    job: Any = review(on_answer="hold", priority=3, audience={"users": ["ada"]})
+    assert job.shape.ask.routing == {
+        "audience": {"users": ["ada"]},
+        "priority": 3,
+        "onAnswer": "hold",
+    }
