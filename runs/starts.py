@@ -185,6 +185,11 @@ class Start:
     def label(self) -> str:
         return self.due.task if self.is_check else self.leaf.shape.label
 
+    def inherited_ms(self) -> int | None:
+        """The time that what is around this step gives it."""
+        shape = self.made.job.shape
+        return steps.position_of(shape, self.state, self.path, self.due.task).timeout_ms
+
     def key(self, what: str) -> str:
         """The key under which the record takes an effect of this start once."""
         key = f"step:{what}:{self.due.task}:{self.due.number}:{joined(self.path)}"
@@ -287,6 +292,9 @@ class Start:
             # An earlier try was committed, and its answer lost.
             if not record.has_key(self.due.run_id, key):
                 raise
+
+    def stream(self, kind: str, path: EventPath, fields: Mapping[str, JSONValue]) -> None:
+        """Nobody listens to a worker; what counts is in the record."""
 
     def attach(
         self, name: str, content: bytes | Path, media_type: str, path: EventPath

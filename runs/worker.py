@@ -138,9 +138,12 @@ def _claimed_by(start: Start, turn: Turn) -> dict[str, Any]:
 
 def _begin(start: Start, turn: Turn) -> None:
     _note_changed_body(start, turn)
-    fields: dict[str, Any] = {"label": start.label, "number": start.due.number}
+    fields: dict[str, Any] = {"label": start.label}
     if start.is_check:
         fields["task"] = start.due.task
+    else:
+        fields = steps.start_fields(start.leaf.shape, start.inherited_ms)
+    fields["number"] = start.due.number
     turn.append(EventKind.JOB_START, start.path, fields, key=start.key("start"))
     start.state = turn.state
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from types import MappingProxyType
@@ -156,6 +156,15 @@ def bind(state: RunState, place: Place, question: Asking, now: int) -> list[Even
         return ask_questions(state, place, question.request, question.routing, now)
     routing = routing_of(place, state, question.request) | dict(question.routing)
     return put(state, place, question.request, routing, now)
+
+
+def start_fields(leaf: LeafShape, inherited_ms: Callable[[], int | None]) -> dict[str, Any]:
+    """The fields of `job:start`: the step's name, and the time an agent has (runs.md R38)."""
+    fields: dict[str, Any] = {"label": leaf.label}
+    if leaf.kind == "agent":
+        limit = inherited_ms() if leaf.timeout_ms is None else leaf.timeout_ms
+        fields |= {} if limit is None else {"timeoutMs": limit}
+    return fields
 
 
 def end_fields(leaf: LeafShape, ended: Ended, duration_ms: int) -> dict[str, Any]:

@@ -46,6 +46,9 @@ class StepPort(Protocol):
     def emit(self, kind: str, path: EventPath, fields: dict[str, JSONValue]) -> None:
         """Record an event of the running step; refused silently once its lease is gone."""
 
+    def stream(self, kind: str, path: EventPath, fields: dict[str, JSONValue]) -> None:
+        """Tell whoever watches now; it is not kept (runs.md R216)."""
+
     def attach(
         self, name: str, content: bytes | Path, media_type: str, path: EventPath
     ) -> dict[str, JSONValue]:

@@ -196,6 +196,16 @@ class MemorySession:
                 priced = self.pricing.priced(fields) if kind == ENGINE_USAGE else fields
                 self.append(kind, path, priced)
 
+    def stream(self, kind: str, path: EventPath, fields: dict[str, JSONValue]) -> None:
+        """Tell the listener of the run; nothing of it is in the record (runs.md R216)."""
+        with self.lock:
+            if self.on_event is None or self.state.ended is not None:
+                return
+            try:
+                self.on_event(Event(kind, path, fields, ts=now()).to_wire())
+            except Exception:  # a listener never harms the run
+                logger.exception("a listener raised run=%s kind=%s", self.name, kind)
+
     def attach(
         self, name: str, content: bytes | Path, media_type: str, path: EventPath
     ) -> dict[str, JSONValue]:

@@ -31,6 +31,8 @@ _LOOK_SECONDS: Final = 0.02
 class _Ear:
     """Hears one attempt; its usage is recorded once, whatever the engine says (engines.md E6).
 
+    Text and thinking go to whoever listens now, scrubbed piece by piece, and are not kept.
+
     An engine that tries several others tells the usage of each that failed, marked so (E52).
     """
 
@@ -44,12 +46,15 @@ class _Ear:
         self._beside: ThreadPoolExecutor | None = None
 
     def hear(self, event: Mapping[str, Any]) -> None:
-        """Take an event of the engine; text and thinking are not kept."""
+        """Take an event of the engine."""
         fields = {key: value for key, value in event.items() if key != "kind"}
         with self._lock:
             if self._closed:
                 return
-            if event["kind"] == "tool":
+            if event["kind"] in ("text", "thinking"):
+                told = self.ctx.scrubbed({"delta": str(event.get("delta", ""))})
+                self.ctx.port.stream(f"engine:{event['kind']}", self.ctx.path, told)
+            elif event["kind"] == "tool":
                 self._tell("engine:tool", fields)
             elif event["kind"] == "usage":
                 if self.usage is not None and self.usage.get("failed") is True:

@@ -272,7 +272,8 @@ def leaf_of(turn: Turn, **shape: Any) -> Leaf:
     if turn.interaction is not None:
         extra["interaction"] = turn.interaction.to_json()
     code = digest_hex(_identity(turn))
-    return Leaf(LeafShape(kind="agent", label=turn.label, code=code, extra=extra, **shape), turn)
+    facts: dict[str, Any] = {"code": code, "extra": extra, "timeout_ms": turn.timeout_ms}
+    return Leaf(LeafShape(kind="agent", label=turn.label, **facts, **shape), turn)
 
 
 def _identity(turn: Turn) -> dict[str, JSONValue]:

@@ -15,6 +15,7 @@ from runs import (
     LoopError,
     Outcome,
     agent_job,
+    command_job,
     dag,
     exit_code_for,
     fn_job,
@@ -147,6 +148,33 @@ def test_r127_the_time_of_a_node_is_inherited_by_the_steps_in_it() -> None:
     data: Any = run(job, engine=engine).outcome.data
 
     assert (data["a"]["data"], data["b"]["data"]) == ("5000", "7000")
+
+
+def test_r38_the_start_says_how_much_time_there_is() -> None:
+    nodes = {
+        "a": {"job": ask(), "timeout_ms": 5000},
+        "b": {"job": ask(timeout_ms=7000), "timeout_ms": 5000},
+        "c": {"job": command_job("c", "true"), "timeout_ms": 5000},
+        "d": ask(),
+    }
+    result = run(dag("g", nodes), engine=MockEngine(lambda: "x"))
+
+    starts = {e.path[-1]: e.fields.get("timeoutMs") for e in result.events if e.kind == "job:start"}
+    assert starts == {"a": 5000, "b": 7000, "c": None, "d": None}
+
+
+def test_r216_what_is_streamed_is_told_and_not_kept(tmp_path: Path) -> None:
+    heard: list[Any] = []
+    job = with_env(dag("g", {"a": ask()}), {"API_TOKEN": "zebra-crossing-77"})
+    engine = MockEngine(lambda request: f"it is {request.env['API_TOKEN']}")
+
+    path = tmp_path / "run.jsonl"
+    result = run(job, engine=engine, record_to=path, on_event=heard.append)
+
+    told = [event for event in heard if event["kind"] == "engine:text"]
+    assert [(event["path"], event["delta"]) for event in told] == [(["g", "a"], "it is [redacted]")]
+    assert "engine:text" not in path.read_text()
+    assert "engine:text" not in [event.kind for event in result.events]
 
 
 def test_r47_the_next_route_is_asked_at_a_limit_and_gets_no_effort() -> None:

@@ -49,6 +49,8 @@ class Port:
     def emit(self, kind: str, path: EventPath, fields: dict[str, JSONValue]) -> None:
         self.lines.append(str(fields.get("message")))
 
+    def stream(self, kind: str, path: EventPath, fields: dict[str, JSONValue]) -> None: ...
+
     def attach(
         self, name: str, content: bytes | Path, media_type: str, path: EventPath
     ) -> dict[str, JSONValue]:
