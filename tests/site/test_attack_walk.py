@@ -41,6 +41,7 @@ EVERYBODYS: Final = OPEN | {
     "settings/deputy/",
     "api/v1/docs",
     "api/v1/openapi.json",
+    "api/v1/receipt-key",
     "api/v1/requests",
     "api/v1/runs",
     "api/v1/workflows",
