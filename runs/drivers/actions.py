@@ -66,6 +66,7 @@ class Prepared:
             input_digest=digest,
             facts=self.tool.facts(stored),
             path=ctx.path,
+            attempt=ctx.idempotency_key,
             ask=ask,
             mark=secrets.token_hex(8),
         )
@@ -364,7 +365,8 @@ def _restored(ctx: Context, ready: Ready) -> Call | str:
         input_digest=digest_hex(ready.input),
         facts=facts,
         path=ctx.path,
-        ask=ready.ask,
+        attempt=ctx.idempotency_key,
+        request_id=ready.request_id,
         mark=secrets.token_hex(8),
     )
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from runs.kernel.events import Event, EventKind, Path
 from runs.kernel.jsonable import JSONValue, digest_hex
-from runs.kernel.slots import RunState
+from runs.kernel.slots import RunState, put_slot
 
 # The purposes of the two questions: may it run, and did it happen.
 ACTION: Final = "action"
@@ -57,6 +57,11 @@ class Ask:
     @property
     def is_open(self) -> bool:
         return not self.decision and not self.refused
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether it is a yes that has let nothing run yet, and still may."""
+        return self.is_allowed and not self.used and not self.refused
 
     @property
     def is_allowed(self) -> bool:
@@ -168,7 +173,7 @@ def allowed_at(state: RunState, path: Path) -> list[tuple[Action, int]]:
         (ask.decided_at, ask.request_id, action, number)
         for action in state.actions.values()
         for number, ask in enumerate(action.asks, start=1)
-        if ask.is_allowed and not ask.used and not ask.refused and ask.about.get("path") == path
+        if ask.is_unused and ask.about.get("path") == path
     ]
     found.sort(key=lambda one: one[:2])
     return [(action, number) for _, _, action, number in found]
@@ -196,8 +201,11 @@ def routed(state: RunState, event: Event) -> RunState:
         recovery=str(facts["recovery"]),
     )
     about = {**facts, "path": slot_path(state, event.path)}
-    if any(ask.request_id == request_id for ask in action.asks):
-        return _with_ask(_put(state, action), key, request_id, about=about)
+    for ask in action.asks:
+        if ask.request_id == request_id:
+            # Whoever else waits for it now, it was asked by the attempt that asked first.
+            about |= {"of": ask.about.get("of")}
+            return _with_ask(_put(state, action), key, request_id, about=about)
     asked = Ask(request_id=request_id, about=about)
     state = _put(state, replace(action, asks=(*action.asks, asked)))
     return replace(state, approvals={**state.approvals, request_id: key})
@@ -205,7 +213,7 @@ def routed(state: RunState, event: Event) -> RunState:
 
 def _decided(state: RunState, event: Event) -> RunState:
     facts = event.fields
-    return _with_ask(
+    decided = _with_ask(
         _closed(state, facts["requestId"]),
         facts["key"],
         facts["requestId"],
@@ -215,13 +223,26 @@ def _decided(state: RunState, event: Event) -> RunState:
         closed_at=event.ts,
         note=facts.get("note", ""),
     )
+    return _waits_for_another(decided, facts["requestId"])
 
 
 def _refused(state: RunState, event: Event) -> RunState:
     facts = event.fields
     state = _closed(state, facts["requestId"])
     ended = {"refused": facts["code"], "closed_at": event.ts}
-    return _with_ask(state, facts["key"], facts["requestId"], **ended)
+    state = _with_ask(state, facts["key"], facts["requestId"], **ended)
+    return _waits_for_another(state, facts["requestId"])
+
+
+def _waits_for_another(state: RunState, request_id: str) -> RunState:
+    """A step that asked about several calls stands at one that is still open (I39)."""
+    for path, slot in state.slots.items():
+        if slot.status != "asking" or slot.request_id != request_id:
+            continue
+        for other in open_at(state, path):
+            ask = _ask_of(state, state.approvals[other], other)
+            return put_slot(state, path, request_id=other, ask=ask.about)
+    return state
 
 
 def _reserved(state: RunState, event: Event) -> RunState:

@@ -50,8 +50,9 @@ class Surroundings:
 class Call:
     """One call of a tool with its input normalised.
 
-    `facts` are the tool's own; `ask` counts the calls with this key in this start, from 1;
-    `mark` is this call's alone.
+    `facts` are the tool's own; `attempt` names the attempt of its step, and `ask` counts the calls
+    with this key in this start of it, from 1. `request_id` is the yes under which a stored call is
+    made; `mark` is this call's alone.
     """
 
     key: str
@@ -59,7 +60,9 @@ class Call:
     input_digest: str
     facts: Mapping[str, Any]
     path: Path
+    attempt: str = ""
     ask: int = 1
+    request_id: str = ""
     mark: str = ""
 
     @property
@@ -100,14 +103,15 @@ def enter(state: RunState, call: Call, around: Surroundings, now: int) -> Entere
         return verdict
     if action is not None and action.execution in actions.IN_FLIGHT:
         return _taken_over(state, call, action)
-    if not around.authorised and not _asked(action, call):
+    ask = None if action is None else _asking(action, call)
+    if not around.authorised and ask is None:
         return _refuse("not_found", f"there is no tool {call.tool!r} for this run.")
     if call.facts["policy"] == NEVER:
         return _reserved(state, call)
     if action is not None and action.denied is not None:
         return _denied(action.denied)
-    if action is not None and _asked(action, call):
-        return _by_asking(state, call, action, around, now)
+    if action is not None and ask is not None:
+        return _by_asking(state, call, action, ask, around, now)
     grant = _grant(call, around, now)
     if grant is not None:
         return _reserved(state, call, grantId=grant.grant_id)
@@ -115,14 +119,13 @@ def enter(state: RunState, call: Call, around: Surroundings, now: int) -> Entere
 
 
 def _by_asking(
-    state: RunState, call: Call, action: Action, around: Surroundings, now: int
+    state: RunState, call: Call, action: Action, ask: Ask, around: Surroundings, now: int
 ) -> Entered:
     """What came of the asking that this call of the step put."""
-    ask = action.asks[call.ask - 1]
     if ask.refused:
         return _refuse(ask.refused, _WHY.get(ask.refused, "the approval did not let it run."))
     if ask.is_open:
-        return _ask(state, call, around)
+        return _ask(state, call, around, ask)
     if not ask.is_allowed:
         return _denied(ask)
     return _by_approval(state, call, action, ask, around, now)
@@ -191,8 +194,17 @@ def _in_time_until(state: RunState, ask: Ask) -> int:
     return max(ask.decided_at, freed) + int(window * 1000)
 
 
-def _asked(action: Action | None, call: Call) -> bool:
-    return action is not None and len(action.asks) >= call.ask
+def _asking(action: Action, call: Call) -> Ask | None:
+    """The asking that this call put before; else one that is open, or a yes nobody has used.
+
+    What came of the askings of an earlier attempt says nothing to a later one (design D6).
+    """
+    if call.request_id:
+        return next((one for one in action.asks if one.request_id == call.request_id), None)
+    own = [one for one in action.asks if one.about.get("of") == call.attempt]
+    if len(own) >= call.ask:
+        return own[call.ask - 1]
+    return next((one for one in reversed(action.asks) if one.is_open or one.is_unused), None)
 
 
 def _grant(call: Call, around: Surroundings, now: int) -> Grant | None:
@@ -222,18 +234,16 @@ def _reserved(state: RunState, call: Call, **under: Any) -> Entered:
     return Verdict(kind="run"), [event]
 
 
-def _ask(state: RunState, call: Call, around: Surroundings) -> Entered:
+def _ask(state: RunState, call: Call, around: Surroundings, known: Ask | None = None) -> Entered:
     """The request for a person's yes; the same call gets the same request (I36.9, I36.10)."""
     action = state.actions.get(call.key)
-    ask = call.ask if _asked(action, call) else 1 + (0 if action is None else len(action.asks))
-    if len(state.approvals) >= MAX_OPEN and not _asked(action, call):
+    asks = () if action is None else action.asks
+    if known is not None and (held := state.callbacks.get(known.request_id)) is not None:
+        routing = {name: known.about[name] for name in known.about if name != "path"}
+        return Verdict(kind="ask", request=held.request, routing=routing), []
+    if known is None and len(state.approvals) >= MAX_OPEN:
         return _refuse(TOO_MANY, f"a run has at most {MAX_OPEN} approvals open.")
-    if action is not None and _asked(action, call):
-        known = action.asks[call.ask - 1]
-        held = state.callbacks.get(known.request_id)
-        if held is not None:
-            routing = {name: known.about[name] for name in known.about if name != "path"}
-            return Verdict(kind="ask", request=held.request, routing=routing), []
+    ask = len(asks) + 1 if known is None else asks.index(known) + 1
     always = around.always_permitted and call.facts["effect"] != "destructive"
     request = action_request(
         call.facts,
@@ -263,6 +273,7 @@ def _ask(state: RunState, call: Call, around: Surroundings) -> Entered:
         "policy": call.facts["policy"],
         "windowSeconds": call.facts["windowSeconds"],
         "ask": ask,
+        "of": call.attempt,
         "principal": around.principal,
         "conversation": around.conversation,
         "policyVersion": around.policy_version,
@@ -331,65 +342,6 @@ def not_run(call: Call, request_id: str, code: str) -> list[Event]:
     return [call.event(EventKind.TOOL_REFUSED, requestId=request_id, code=code)]
 
 
-# --- what follows from answers -------------------------------------------------------------------
-
-
-def decided(state: RunState, now: int) -> list[Event]:
-    """What people decided about the open approvals, and what became of those nobody decided.
-
-    A decision and the grant it makes are recorded with the first look after the answer.
-    """
-    events: list[Event] = []
-    for request_id, key in state.approvals.items():
-        events += _outcome_of(state, request_id, state.actions[key], now)
-    return events
-
-
-def _outcome_of(state: RunState, request_id: str, action: Action, now: int) -> list[Event]:
-    held = state.callbacks.get(request_id)
-    ask = next(one for one in action.asks if one.request_id == request_id)
-    path = tuple(ask.about.get("path") or ())
-    about: dict[str, Any] = {"requestId": request_id, "key": action.key, "tool": action.tool}
-    if held is None or held.is_live:
-        return []
-    if held.status == "answered":
-        return _answered(state, ask, about, path, held.router_id or "", held.response or {}, now)
-    if request_id in state.expired:
-        code = EXPIRED
-    elif request_id in state.withdrawn:
-        code = WITHDRAWN
-    elif held.superseded_by != request_id:
-        code = "approval_superseded"
-    else:
-        # Closed in its own place, and the reason comes next.
-        return []
-    return [Event(EventKind.TOOL_REFUSED, path, {**about, "code": code}, ts=now)]
-
-
-def _answered(
-    state: RunState,
-    ask: Ask,
-    about: dict[str, Any],
-    path: Path,
-    by: str,
-    response: Mapping[str, Any],
-    now: int,
-) -> list[Event]:
-    decision = str(response.get("decision", ""))
-    note = response.get("note")
-    told = {**about, "decision": decision, "decidedBy": by}
-    if isinstance(note, str) and note.strip():
-        told["note"] = note.strip()
-    made = grants.issued(state.run_id, ask.request_id, ask.about, decision, by, now)
-    if made is None:
-        return [Event(EventKind.APPROVAL_DECIDED, path, told, ts=now)]
-    told["grantId"] = made["grantId"]
-    return [
-        Event(EventKind.APPROVAL_DECIDED, path, told, ts=now),
-        Event(EventKind.GRANT_ISSUED, path, made, ts=now),
-    ]
-
-
 # --- going on ------------------------------------------------------------------------------------
 
 
@@ -400,7 +352,6 @@ class Ready:
     request_id: str
     key: str
     tool: str
-    ask: int
     input: JSONValue
 
 
@@ -423,7 +374,6 @@ def ready_at(state: RunState, path: Path) -> tuple[Ready, ...]:
                     request_id=request_id,
                     key=action.key,
                     tool=action.tool,
-                    ask=number,
                     input=stored["input"],
                 )
             )

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from runs.kernel import (
+    action_answers,
     actions,
     asking,
-    calls,
     deadlines,
     looping,
     node_events,
@@ -54,7 +54,7 @@ def decide(shape: Shape, state: RunState, now: int, *, attended: bool = True) ->
     """
     if not state.started or state.ended is not None:
         return []
-    if passed := deadlines.overdue(state, now) or calls.decided(state, now):
+    if passed := deadlines.overdue(state, now) or action_answers.decided(state, now):
         return passed
     if state.held and not state.cancelled:
         return []

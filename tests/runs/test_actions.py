@@ -11,8 +11,10 @@ from gates.models import Grant, Request
 from gates.projector import rebuild_requests
 from runs import services, sweep
 from runs.drivers.context import Context
+from runs.kernel.outcomes import kickback
 from runs.kernel.tool_errors import ToolFailed, ToolRefused
 from runs.models import Run
+from runs.shapes.dag import dag, pipeline
 from runs.shapes.retry import RetryPolicy
 from runs.shapes.steps import fn_job
 from tests import factories, flows
@@ -247,6 +249,57 @@ def test_calls_of_one_turn_are_asked_together_and_go_on_when_all_are_decided(
     ]
 
 
+def test_a_run_waits_for_the_first_call_when_the_last_is_decided(downstream: Downstream) -> None:
+    asked = [{"name": "publish_post", "input": {"draft_id": f"d{number}"}} for number in range(2)]
+    run = flows.ran(flow(fn_job("publish", lambda ctx: str(len(ctx.call_tools(asked))))))
+    first, second = Request.objects.filter(run=run).order_by("asked_seq")
+    flows.answer(run, ONCE, request_id=second.request_id)
+    flows.work(run)
+
+    assert flows.fresh(run).status == Run.Status.WAITING
+    assert downstream.sent == []
+    flows.answer(run, ONCE, request_id=first.request_id)
+    flows.work(run)
+    assert flows.fresh(run).status == Run.Status.PASSED
+    assert len(downstream.sent) == 2
+
+
+def test_work_that_is_sent_back_is_asked_about_anew(downstream: Downstream) -> None:
+    """The question of the attempt before is over, whatever came of it."""
+
+    def body(ctx: Context) -> str:
+        assert ctx.graph is not None
+        if ctx.graph.attempt > 1:
+            return str(ctx.call_tool("publish_post", FIRST))
+        found = ctx.try_tool("publish_post", FIRST)
+        return str(found["code"])
+
+    def review(ctx: Context) -> Any:
+        assert ctx.graph is not None
+        return "good" if ctx.graph.attempt > 1 else kickback(to="publish", reason="late")
+
+    job = pipeline(
+        "p",
+        [
+            {"name": "publish", "job": fn_job("publish", body)},
+            {
+                "name": "review",
+                "job": fn_job("review", review),
+                "accepts_kickback_to": ["publish"],
+            },
+        ],
+        max_kickbacks=1,
+    )
+    run = flows.ran(job)
+    later(run.pk, 86_400)
+    assert sweep.wake_due() == 1
+    flows.work(run)
+
+    old, new = Request.objects.filter(run=run).order_by("asked_seq")
+    assert (old.status, new.status) == ("expired", "pending")
+    assert decided(run, ONCE).status == Run.Status.PASSED
+
+
 def test_a_yes_in_time_beside_a_no_runs_that_one_call(downstream: Downstream) -> None:
     asked = [{"name": "publish_post", "input": {"draft_id": f"d{number}"}} for number in range(2)]
     told: list[Any] = []
@@ -345,8 +398,6 @@ def test_a_step_cannot_give_itself_the_yes(downstream: Downstream) -> None:
 
     assert run.waiting_on == other.waiting_on == ["approval"]
     both = {"publish": {"job": publish}, "other": {"job": fn_job("other", body)}}
-    from runs.shapes.dag import dag
-
     beside = flows.ran(dag("g", both))
     assert flows.statuses(beside)["other"] in ("failed", "passed")
     assert Request.objects.get(run=beside, kind="approval").status == "pending"
