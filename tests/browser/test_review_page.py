@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from gates.models import Request
+from runs import human_review, run
+from runs.drivers.callbacks import create_callback_client
 from runs.kernel.annotations import RESPONSE_SCHEMA
 from runs.kernel.interactions import wrapped_schema
 from tests.browser.asking import Bot
@@ -169,3 +171,23 @@ def test_axe_finds_nothing_on_a_change(bot: Bot, visit: Visit, size: str, theme:
     page.get_by_role("button", name="Request changes").click()
     expect(page.locator(".diff-comment")).to_contain_text("Why?")
     assert found + findings(page) == []
+
+
+def test_the_page_of_a_run_in_a_script_takes_a_review(browser: Browser) -> None:
+    client = create_callback_client()
+    job = human_review("check", "Is the draft ready?", input={"draft": "words"})
+    result = run(job, callbacks=client, monitor=True)
+    page = browser.new_page()
+    try:
+        page.goto(result.monitor.url)
+        answers = page.get_by_label("Which answer").locator("option")
+        expect(answers).to_have_text(['decision: "approved"', 'decision: "changes-requested"'])
+        page.get_by_label("Which answer").select_option(index=1)
+        page.get_by_label("Your decision").fill("Shorter.")
+        page.get_by_role("button", name="Send").click()
+        expect(page.locator("#no-questions")).to_be_visible()
+    finally:
+        page.close()
+        result.monitor.close()
+    again = run(job, callbacks=client).outcome
+    assert (again.status, again.summary) == ("fail", "Shorter.")
