@@ -16,7 +16,7 @@ from runs.audiences import audiences_with
 
 DAYS: Final = 30
 # The last so many answers tell enough, and no page reads more of them.
-SAMPLE: Final = 2_000
+SAMPLE: Final = 1_000
 RECENT: Final = 200
 
 
