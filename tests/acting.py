@@ -36,7 +36,7 @@ class Downstream:
         self.sent: list[tuple[str, Any]] = []
         self.fails: list[BaseException] = []
         self.known: dict[str, Any] = {}
-        self.before: Callable[[], None] | None = None
+        self.before: Callable[[], object] | None = None
 
     def post(self, given: Any, call: ToolCall) -> dict[str, Any]:
         if self.before is not None:

@@ -166,6 +166,14 @@ def _fields(wire: Any) -> dict[str, Any]:
     return {key: value for key, value in wire.items() if key != "kind"}
 
 
+def ask_about_lost(state: RunState, place: Place, slot: Slot, now: int) -> list[Event]:
+    """What a person is asked of a step that was lost: of its call in doubt, or of the step."""
+    doubt = actions.in_doubt(actions.in_flight(state, place.path))
+    if doubt is not None:
+        return ask_whether_it_happened(state, place, doubt, now)
+    return ask_what_became(state, place, slot, now)
+
+
 def ask_what_became(state: RunState, place: Place, slot: Slot, now: int) -> list[Event]:
     """An interrupted step that may not simply repeat is put to a person, once (design I5)."""
     request = reconcile_request(place.path, slot.number, apart=place.works_apart)

@@ -200,11 +200,7 @@ class Decision:
         self.questions_changed = True
         slot = self.state.slots[place.path]
         if slot.status == "lost":
-            doubt = actions.in_doubt(actions.in_flight(self.state, place.path))
-            if doubt is not None:
-                asked = asking.ask_whether_it_happened(self.state, place, doubt, self.now)
-                return self._extend(asked)
-            return self._extend(asking.ask_what_became(self.state, place, slot, self.now))
+            return self._extend(asking.ask_about_lost(self.state, place, slot, self.now))
         return self._extend(asking.ask(self.state, place, self.now))
 
     def _asking(self, slot: Slot, place: Place, *, room: bool) -> Progress:

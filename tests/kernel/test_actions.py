@@ -11,7 +11,7 @@ from runs.kernel import calls
 from runs.kernel.action_requests import decisions_for, filled
 from runs.kernel.actions import call_key, in_doubt, in_flight, step_key
 from runs.kernel.calls import Call, Surroundings
-from runs.kernel.events import Event, EventKind
+from runs.kernel.events import Event, EventKind, Path
 from runs.kernel.grants import Grant
 from runs.kernel.jsonable import digest_hex
 from runs.kernel.slots import RunState, Slot
@@ -44,13 +44,13 @@ def call(**facts: Any) -> Call:
 
 
 def state(*events: Event, number: int = 1, status: Any = "running") -> RunState:
-    slots = {STEP: Slot(number=number, status=status)}
+    slots: dict[Path, Slot] = {STEP: Slot(number=number, status=status)}
     # Asking has stopped the step; by now it was started anew.
     return replace(fold(events, RunState(run_id="run1", session=1, slots=slots)), slots=slots)
 
 
-def told(kind: str, at: int = 0, **fields: Any) -> Event:
-    return Event(kind, STEP, {"key": KEY, "tool": "publish_post", **fields}, ts=at)
+def told(kind: str, ts: int = 0, **fields: Any) -> Event:
+    return Event(kind, STEP, {"key": KEY, "tool": "publish_post", **fields}, ts=ts)
 
 
 def asked(number: int = 1) -> list[Event]:
@@ -252,7 +252,8 @@ def test_what_an_operator_finds_out_settles_it(said: str, execution: str) -> Non
     in_question += [told(EventKind.TOOL_INDETERMINATE, requestId="d1")]
 
     assert enter(*in_question, number=2) == ("refused", "conflict", [])
-    after = state(*in_question, told(EventKind.TOOL_SETTLED, **{"as": said}))
+    settled = replace(told(EventKind.TOOL_SETTLED), fields={"key": KEY, "as": said})
+    after = state(*in_question, settled)
     assert after.actions[KEY].execution == execution
 
 

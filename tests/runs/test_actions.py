@@ -5,21 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 
 from gates.models import Grant, Request
 from gates.projector import rebuild_requests
 from runs import services, sweep
 from runs.drivers.context import Context
 from runs.kernel.outcomes import kickback
+from runs.kernel.retries import RetryPolicy
 from runs.kernel.tool_errors import ToolFailed, ToolRefused
 from runs.models import Run
 from runs.shapes.dag import dag, pipeline
-from runs.shapes.retry import RetryPolicy
 from runs.shapes.steps import fn_job
 from tests import factories, flows
 from tests.acting import (
-    ALWAYS,
     CONVERSATION,
     DENY,
     FIRST,
@@ -72,6 +70,7 @@ def test_a_call_waits_for_a_yes_and_then_runs_once_as_it_was_stored(downstream: 
     assert row.kind == Request.Kind.APPROVAL
     assert row.input["input"] == {"draft_id": "d1", "channel": "linkedin"}
     assert row.input["cost"] == {"minorUnits": 250, "currency": "EUR"}
+    assert row.expires_at is not None
     assert (row.expires_at - row.created_at).total_seconds() == 86_400
     assert downstream.sent == []
 
@@ -220,50 +219,6 @@ def test_a_dry_call_does_not_answer_the_real_one(downstream: Downstream) -> None
     assert run.waiting_on == ["approval"]
 
 
-def test_calls_of_one_turn_are_asked_together_and_go_on_when_all_are_decided(
-    downstream: Downstream,
-) -> None:
-    asked = [{"name": "publish_post", "input": {"draft_id": f"d{number}"}} for number in range(3)]
-    told: list[Any] = []
-
-    def body(ctx: Context) -> str:
-        told[:] = ctx.call_tools(asked)
-        return "told"
-
-    run = flows.ran(flow(fn_job("publish", body)))
-    rows = list(Request.objects.filter(run=run).order_by("asked_seq"))
-    assert [row.input["input"]["draft_id"] for row in rows] == ["d0", "d1", "d2"]
-    for row, response in zip(rows[:2], (ONCE, DENY), strict=True):
-        flows.answer(run, response, request_id=row.request_id)
-        flows.work(run)
-        assert downstream.sent == []
-    later(run.pk, 86_400)
-    sweep.wake_due()
-    flows.work(run)
-
-    assert flows.fresh(run).status == Run.Status.PASSED
-    assert [one.get("code", one["status"]) for one in told] == [
-        "succeeded",
-        "approval_denied",
-        "approval_expired",
-    ]
-
-
-def test_a_run_waits_for_the_first_call_when_the_last_is_decided(downstream: Downstream) -> None:
-    asked = [{"name": "publish_post", "input": {"draft_id": f"d{number}"}} for number in range(2)]
-    run = flows.ran(flow(fn_job("publish", lambda ctx: str(len(ctx.call_tools(asked))))))
-    first, second = Request.objects.filter(run=run).order_by("asked_seq")
-    flows.answer(run, ONCE, request_id=second.request_id)
-    flows.work(run)
-
-    assert flows.fresh(run).status == Run.Status.WAITING
-    assert downstream.sent == []
-    flows.answer(run, ONCE, request_id=first.request_id)
-    flows.work(run)
-    assert flows.fresh(run).status == Run.Status.PASSED
-    assert len(downstream.sent) == 2
-
-
 def test_work_that_is_sent_back_is_asked_about_anew(downstream: Downstream) -> None:
     """The question of the attempt before is over, whatever came of it."""
 
@@ -298,32 +253,6 @@ def test_work_that_is_sent_back_is_asked_about_anew(downstream: Downstream) -> N
     old, new = Request.objects.filter(run=run).order_by("asked_seq")
     assert (old.status, new.status) == ("expired", "pending")
     assert decided(run, ONCE).status == Run.Status.PASSED
-
-
-def test_a_yes_in_time_beside_a_no_runs_that_one_call(downstream: Downstream) -> None:
-    asked = [{"name": "publish_post", "input": {"draft_id": f"d{number}"}} for number in range(2)]
-    told: list[Any] = []
-
-    def body(ctx: Context) -> str:
-        told[:] = ctx.call_tools(asked)
-        return "told"
-
-    run = flows.ran(flow(fn_job("publish", body)))
-    first, second = Request.objects.filter(run=run).order_by("asked_seq")
-    flows.answer(run, DENY, request_id=first.request_id)
-    decided(run, ONCE)
-
-    assert [one["status"] for one in told] == ["refused", "succeeded"]
-    assert downstream.keys == [second.input["idempotencyKey"]]
-
-
-def test_a_call_that_only_reports_goes_on_and_runs_nothing(downstream: Downstream) -> None:
-    run = flows.ran(calling(FIRST, on_approval="report"))
-
-    assert run.status == Run.Status.PASSED
-    assert '"status":"approval_required"' in summary(run)
-    assert downstream.sent == []
-    assert Request.objects.get(run=run).status == "pending"
 
 
 def test_a_failure_that_may_pass_is_tried_again_under_the_same_yes(
@@ -436,102 +365,3 @@ def test_rows_made_anew_are_the_same_rows(downstream: Downstream) -> None:
     assert grants.rebuild(run) == 0
     Grant.objects.all().delete()
     assert grants.rebuild(run) == 1
-
-
-# --- grants --------------------------------------------------------------------------------------
-
-
-def test_a_yes_for_the_conversation_lets_its_later_calls_run_unasked(
-    downstream: Downstream,
-) -> None:
-    run = decided(flows.ran(calling(FIRST), conversation="c1"), CONVERSATION)
-    (grant,) = Grant.objects.all()
-    second = flows.ran(calling({"draft_id": "d2"}), conversation="c1")
-
-    assert run.status == second.status == Run.Status.PASSED
-    assert (grant.scope, grant.conversation, grant.match_value) == (
-        "conversation",
-        "c1",
-        "publish_post",
-    )
-    assert (grant.granted_by, grant.source_request_id) == (
-        "user:2",
-        Request.objects.get().request_id,
-    )
-    reserved = flows.events(second, "tool.reserved")[0]
-    assert reserved.fields["grantId"] == str(grant.pk)
-    assert len(downstream.sent) == 2
-
-
-@pytest.mark.parametrize(
-    ("conversation", "actor"), [("c2", flows.STARTER), ("", flows.STARTER), ("c1", "user:9")]
-)
-def test_a_grant_covers_no_other_conversation_and_nobody_else(
-    downstream: Downstream, conversation: str, actor: str
-) -> None:
-    decided(flows.ran(calling(FIRST), conversation="c1"), CONVERSATION)
-    run = flows.ran(calling(FIRST), conversation=conversation, actor=actor)
-
-    assert run.waiting_on == ["approval"]
-    assert len(downstream.sent) == 1
-
-
-def test_without_a_conversation_it_is_neither_offered_nor_taken(downstream: Downstream) -> None:
-    run = flows.ran(calling(FIRST))
-
-    assert flows.pending(run)[0].response_schema["properties"]["decision"]["enum"] == (
-        "allow_once",
-        "deny",
-    )
-    assert not flows.answer(run, CONVERSATION).ok
-    assert Grant.objects.count() == 0
-
-
-def test_a_revoked_grant_asks_again_from_the_next_call_on(downstream: Downstream) -> None:
-    from gates import grants
-
-    decided(flows.ran(calling(FIRST), conversation="c1"), CONVERSATION)
-    (grant,) = Grant.objects.all()
-    revoked = grants.revoke(grant.pk, principal=factories.operator())
-    again = grants.revoke(grant.pk, principal=factories.operator())
-
-    assert revoked.revoked_at == again.revoked_at is not None
-    run = flows.ran(calling(FIRST), conversation="c1")
-    assert run.waiting_on == ["approval"]
-
-
-def test_a_tool_that_always_asks_takes_no_grant(downstream: Downstream) -> None:
-    decided(flows.ran(calling(FIRST), conversation="c1"), CONVERSATION)
-    publish_post(downstream, approval_policy="always")
-    run = flows.ran(calling(FIRST), conversation="c1")
-
-    assert run.waiting_on == ["approval"]
-    enum = flows.pending(run)[0].response_schema["properties"]["decision"]["enum"]
-    assert enum == ("allow_once", "deny")
-
-
-def test_always_is_offered_where_the_policy_permits_and_holds_for_that_person(
-    downstream: Downstream, settings: LazySettings
-) -> None:
-    settings.OBVERSA_STANDING_GRANTS = ["publish:medium"]
-    run = decided(flows.ran(calling(FIRST)), ALWAYS)
-    (grant,) = Grant.objects.all()
-
-    assert (grant.scope, grant.principal) == ("principal", flows.STARTER)
-    assert grant.expires_at is not None
-    assert (grant.expires_at - grant.granted_at).days == 90
-    assert run.status == flows.ran(calling(FIRST)).status == Run.Status.PASSED
-    assert flows.ran(calling(FIRST), actor="user:9").waiting_on == ["approval"]
-
-
-def test_a_policy_that_was_narrowed_since_executes_nothing(
-    downstream: Downstream, settings: LazySettings
-) -> None:
-    settings.OBVERSA_STANDING_GRANTS = ["publish:medium"]
-    run = flows.ran(calling(FIRST))
-    flows.answer(run, ALWAYS)
-    settings.OBVERSA_STANDING_GRANTS = []
-    flows.work(run)
-
-    assert message(run).startswith("forbidden")
-    assert downstream.sent == []

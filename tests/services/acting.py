@@ -45,7 +45,8 @@ def _die_between_turns() -> None:
     from tests.services.actions_flow import die_at
 
     module: Any = actions
-    started, end = calls.started, module._end
+    deciding: Any = calls
+    started, end = deciding.started, module._end
 
     def begun(*given: Any) -> Any:
         die_at("reserved")
@@ -56,7 +57,7 @@ def _die_between_turns() -> None:
         die_at("recorded")
         return result
 
-    calls.started = begun
+    deciding.started = begun
     module._end = ended
 
 
