@@ -11,7 +11,7 @@ from runs import round_lines, words
 from runs.actors import actor_labels
 from runs.kernel.events import Event, EventKind, Path
 from runs.plaintext import first_line, visible
-from runs.report import action_words
+from runs.report import action_words, engine_words
 
 Facts = Mapping[str, Any]
 
@@ -54,6 +54,7 @@ _WORDS: Final[Mapping[str, str]] = {
     EventKind.DELEGATED: "question handed on",
     EventKind.OVERRIDDEN: "glass broken",
     **action_words.WORDS,
+    **engine_words.WORDS,
     **round_lines.WORDS,
 }
 _ENDS: Final[Mapping[str, str]] = {
@@ -82,6 +83,7 @@ _QUIET: Final = frozenset(
         EventKind.ROUTED,
         EventKind.STEP_READY,
         *action_words.QUIET,
+        *engine_words.QUIET,
         *round_lines.QUIET,
     }
 )
@@ -191,6 +193,8 @@ def _told(event: Event, actor: str) -> str:
         return visible(tell(event.fields, actor))
     if event.kind in action_words.WORDS:
         return visible(action_words.said(event.kind, event.fields))
+    if event.kind in engine_words.WORDS:
+        return visible(engine_words.said(event.kind, event.fields))
     if (told := round_lines.told(event)) is not None:
         return visible(told)
     return visible(words.event_text(event, actor))

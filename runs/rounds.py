@@ -81,7 +81,6 @@ def rounds_of(state: RunState, shape: Shape) -> dict[Path, Rounds]:
         if loop.iteration and not loop.anew:
             declared = shape_at(shape, path[:-1], state.loops)
             most = declared.max if isinstance(declared, LoopShape) else None
-            most = loop.limit if loop.keeps else most
             sleeps = path in state.slots and state.slots[path].status == SLEEPING
             found[path[:-1]] = _loop(loop, most, None if sleeps else state.waits.get(path))
     for path, until in state.waits.items():
@@ -122,10 +121,13 @@ def _again(attempt: int, review: Outcome | None) -> Rounds:
 def _loop(loop: LoopState, most: int | None, until: int | None) -> Rounds:
     why, findings = _lacking(loop) if loop.iteration > 1 or until is not None else ("", [])
     bound = "" if most is None else f" of {most}"
+    # A stage counts its builds on when its work is sent back (workflows.md W68, W71).
+    before = 0 if most is None or loop.limit is None else most - loop.limit
+    number = before + loop.iteration
     return Rounds(
-        number=loop.iteration,
-        text=f"round {loop.iteration}{bound}",
-        short=f"{loop.iteration}{'' if most is None else f'/{most}'}",
+        number=number,
+        text=f"round {number}{bound}",
+        short=f"{number}{'' if most is None else f'/{most}'}",
         why=why,
         findings=findings,
         resumes_at=None if until is None else moment(until),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from runs.kernel.numbers import count_of, number_of
-from runs.report import action_words
+from runs.report import action_words, engine_words
 from runs.report.phrases import NOTE, START, WAITS, WRONG, Told, after, plain
 from runs.report.text import Wire, facts, joined, many, text
 
@@ -54,6 +54,7 @@ def _file(event: Wire) -> Told:
 
 TOLD: Final[Mapping[str, Callable[[Wire], Told]]] = {
     **action_words.TOLD,
+    **engine_words.TOLD,
     "run:cancel-requested": plain("cancel asked"),
     "run:held": plain("run held", WAITS),
     "run:resumed": plain("run resumed", START),
