@@ -62,6 +62,8 @@ def receipt_of(who: Principal, pk: UUID) -> dict[str, Any]:
         "issuedAt": wire.time(timezone.now()),
         "run": {"id": str(run.pk), "workflow": run.workflow, "stream": run.stream},
         "question": _question(who, row),
+        "how": row.how,
+        "override": row.routing.get("override"),
         "answers": [
             {
                 "response": answer.response,

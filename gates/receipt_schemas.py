@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
+from gates.answer_schemas import Override
 from gates.schemas import DEFINITION, EXAMPLE_DIGEST
 from runs.schemas import EXAMPLE_RUN, EXAMPLE_TIME, Json, Shape
 
@@ -106,6 +107,8 @@ class ReceiptFile(Shape):
                         "canonicalText": "{}",
                         "masked": [],
                     },
+                    "how": "answered",
+                    "override": None,
                     "answers": [
                         {
                             "response": {"approved": True},
@@ -132,6 +135,8 @@ class ReceiptFile(Shape):
     issued_at: str
     run: ReceiptedRun
     question: ReceiptedQuestion
+    how: Literal["answered", "overridden"]
+    override: Override | None
     answers: list[ReceiptedAnswer]
     record: ReceiptedRecord
     signature: ReceiptSignature

@@ -70,7 +70,7 @@ def verify_receipt(
     given = _object(receipt, "The receipt")
     if given.get("format") != RECEIPT:
         raise ReceiptRefused(f"It has format {given.get('format')!r:.40}, not {RECEIPT}.")
-    told = [*_question(given), *_answers(given)]
+    told = [*_question(given), *_answers(given), *_overridden(given)]
     told.append(_signature(given, key))
     if hashes is None:
         told.append("Without its record: whether the record still says so was not looked at.")
@@ -105,6 +105,14 @@ def _answers(receipt: Mapping[str, Any]) -> list[str]:
     return [_answer(receipt["question"], _object(one, "An answer")) for one in answers]
 
 
+def _overridden(receipt: Mapping[str, Any]) -> list[str]:
+    """An answer over the heads of those who were asked is told as that."""
+    told = receipt.get("override")
+    if not isinstance(told, Mapping):
+        return []
+    return [f"It broke the glass: {told.get('by')} was not asked, and gave the reason."]
+
+
 def _answer(question: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
     try:
         event = chain.event_from_json(answer.get("event"))
@@ -122,7 +130,8 @@ def _answer(question: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
     if not json_equal(fields.get("response"), answer.get("response")):
         raise ReceiptRefused(f"The answer is not the one of {where}.")
     is_code = event.actor == "system" and "routerId" in fields
-    by = fields["routerId"] if is_code else event.actor
+    # Of several people each is named, whichever of their keys they used.
+    by = fields["routerId"] if is_code else fields.get("person") or event.actor
     said = (answer.get("actor"), answer.get("surface"), answer.get("seq"))
     if said != (by, event.surface, event.seq) or answer.get("ts") != event.ts:
         raise ReceiptRefused(f"Who answered, when or where is not what {where} says.")

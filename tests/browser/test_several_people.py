@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from gates.models import Request
 from tests.browser.asking import Bot
 from tests.browser.conftest import Visit
+from tests.browser.test_axe import findings
 from tests.factories import user
 
 TEAM = {"groups": ["Release"]}
@@ -29,7 +32,8 @@ def member(name: str) -> str:
 
 
 def fits(page: Page) -> None:
-    """Nothing has to be scrolled sideways."""
+    """Nothing has to be scrolled sideways, and axe has nothing to say."""
+    assert findings(page) == []
     wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
     assert wide <= 0
 
@@ -128,6 +132,7 @@ def test_breaking_the_glass_is_an_act_of_its_own_and_leaves_a_mark(
     shot(page, f"glass-receipt-{size}-{theme}")
     page.goto(f"/runs/{question.run_id}/")
     expect(page.locator(".run-facts .glass-mark")).to_be_visible()
+    fits(page)
     shot(page, f"glass-run-{size}-{theme}")
     page.goto("/runs/")
     expect(page.locator(".glass-tag")).to_have_count(1)
@@ -172,8 +177,4 @@ def test_a_deputy_is_named_on_ones_own_page_and_answers_without_scripts(
 
 
 def _in_a_week() -> str:
-    from datetime import timedelta
-
-    from django.utils import timezone
-
     return f"{timezone.now() + timedelta(days=7):%Y-%m-%d}"

@@ -54,6 +54,44 @@ def test_a_receipt_says_who_answered_what_when_and_where_it_stands() -> None:
     assert given["record"]["sealed"] is True
 
 
+def test_of_several_people_each_answer_stands_in_it_and_is_checked() -> None:
+    gate = factories.pending_gate(needed=2, audience={"users": ["ada", "eve"]})
+    eve = factories.person("eve")
+    for who in (factories.key("eves", user=eve.user), factories.ada()):
+        services.submit(
+            gate.pk,
+            principal=who,
+            token=None,
+            digest=gate.digest,
+            response={"approved": True},
+        )
+
+    given = receipt_of(gate)
+
+    assert [one["actor"] for one in given["answers"]] == [eve.actor, factories.ada().actor]
+    assert given["how"] == "answered"
+    assert len([line for line in verify_receipt(given) if line.startswith("The answer by")]) == 2
+
+
+def test_an_answer_that_broke_the_glass_says_so_in_its_receipt() -> None:
+    gate = factories.pending_gate()
+    rex = factories.person("rex", perms=["gates.view_request", "gates.break_glass"])
+    services.break_glass(
+        gate.pk,
+        principal=rex,
+        digest=gate.digest,
+        response={"approved": True},
+        reason="the site is down",
+    )
+
+    given = receipt_of(gate)
+
+    assert (given["how"], given["override"]["reason"]) == ("overridden", "the site is down")
+    assert [line for line in verify_receipt(given) if "broke the glass" in line] != []
+    with pytest.raises(ReceiptRefused):
+        verify_receipt({**given, "override": None})
+
+
 def test_it_is_checked_without_the_installation_and_beside_its_record(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
