@@ -96,7 +96,8 @@ class GatePage:
         given = self.detail.given
         if given is None or given.verdict != "no":
             return self.detail.row.status
-        return "sent_back" if self.detail.outcomes.on_no else "refused"
+        goes_back = self.detail.outcomes.on_no or reviews.verdict_of(given.response)
+        return "sent_back" if goes_back else "refused"
 
     @property
     def status_word(self) -> str:

@@ -126,7 +126,7 @@ class ReviewForm(AnswerForm):
             self.comments = [*self._from_lines(), *self._from_boxes()]
         if self.is_review and self.decision not in interactions.DECISIONS:
             self.add_error(None, f"Choose {self.yes_label} or {self.no_label}.")
-        elif self.is_review:
+        elif self.is_review and not self.non_field_errors():
             self._agree(cleaned)
         return cleaned
 
