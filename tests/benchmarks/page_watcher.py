@@ -42,7 +42,7 @@ def main() -> None:
         page.evaluate(WATCH)
         sys.stdout.write("ready\n")
         sys.stdout.flush()
-        sys.stdin.readline()
+        page.wait_for_function(f"() => window.seen[{int(sys.stdin.readline())}]", timeout=60_000)
         seen = page.evaluate("() => window.seen")
         browser.close()
     told = {seq: [moment / 1000] for seq, moment in seen.items()}

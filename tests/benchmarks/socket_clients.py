@@ -1,9 +1,10 @@
 """Many sockets in a process of their own: `python -m tests.benchmarks.socket_clients`.
 
 Takes one line of JSON, `{"host", "port", "path", "cookies"}`, one socket per cookie; says `ready`
-when all are open; takes another line and gives `{seq: [when it arrived, ...]}`. The moment is taken
-when the bytes are read, before anything is done with them. WebSocket is spoken by hand for that:
-frames of a server are not masked, and all it takes to stay open is an answer to its pings.
+when all are open; takes the number of the last event, waits until every socket has it, and gives
+`{seq: [when it arrived, ...]}`. The moment is taken when the bytes are read, before anything is
+done with them. WebSocket is spoken by hand for that: frames of a server are not masked, and all it
+takes to stay open is an answer to its pings.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 SEQ = re.compile(rb'data-seq="(\d+)"')
 PING, PONG = 0x9, 0xA
 AT_ONCE = 10
+PATIENCE = 60.0
 
 
 class Client(asyncio.Protocol):
@@ -61,6 +63,10 @@ class Client(asyncio.Protocol):
         if not self.opened.done():
             self.opened.set_exception(exc or ConnectionError("closed"))
 
+    def has(self, mark: bytes) -> bool:
+        """Whether a frame holds these bytes; the newest are looked at first."""
+        return any(mark in payload for _, payload in reversed(self.frames))
+
     def _next(self) -> tuple[int, bytes] | None:
         if len(self._buffer) < 2:
             return None
@@ -92,7 +98,11 @@ async def main() -> None:
     clients = await asyncio.gather(*(opened(cookie) for cookie in given["cookies"]))
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    await loop.run_in_executor(None, sys.stdin.readline)
+    last = (await loop.run_in_executor(None, sys.stdin.readline)).strip()
+    mark, until = f'data-seq="{last}"'.encode(), time.monotonic() + PATIENCE
+    # Frames are noted and nothing more, so that noting them costs nothing: look again.
+    while time.monotonic() < until and not all(client.has(mark) for client in clients):  # noqa: ASYNC110
+        await asyncio.sleep(0.1)
     arrived: defaultdict[str, list[float]] = defaultdict(list)
     for client in clients:
         for when, payload in client.frames:

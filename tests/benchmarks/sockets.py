@@ -67,12 +67,11 @@ class Watched:
         process = self.opened(module, cookies)
         before = set(self.commits)
         self.change(changes, pause)
-        time.sleep(1)
-        arrived = {int(seq): moments for seq, moments in _tell(process, "tell").items()}
-        self.stage.end(process)
         mine = sorted(set(self.commits) - before)
-        lost = {seq: len(arrived.get(seq, [])) for seq in mine}
-        assert set(lost.values()) == {len(cookies)}, f"frames that arrived: {lost}"
+        arrived = {int(seq): moments for seq, moments in _told(process, mine[-1]).items()}
+        self.stage.end(process)
+        counts = {seq: len(arrived.get(seq, [])) for seq in mine}
+        assert set(counts.values()) == {len(cookies)}, f"frames that arrived: {counts}"
         return [(when - self.commits[seq]) * 1000 for seq in mine for when in arrived[seq]]
 
     def opened(self, module: str, cookies: list[str]) -> Process:
@@ -148,8 +147,9 @@ def _memory(watched: Watched, cookies: list[str]) -> Row:
 
 def _page(watched: Watched, cookies: list[str], changes: int) -> Row:
     what = "commit to row in a page of Chromium"
-    if find_spec("playwright") is None:
-        return Row(what=what, words="not measured: playwright is not installed (extra `test`)")
+    if missing := [name for name in ("playwright", "pytest") if find_spec(name) is None]:
+        words = f"not measured: {' and '.join(missing)} of the extra `test` not installed"
+        return Row(what=what, words=words)
     if trouble := find("chromium").trouble:
         return Row(what=what, words=f"not measured: {trouble}")
     return _row(what, watched.arrivals(PAGE, cookies, changes, 0.1))
@@ -176,10 +176,11 @@ def _cookies(count: int) -> list[str]:
     return found[:count]
 
 
-def _tell(process: Process, word: str) -> dict[str, list[float]]:
+def _told(process: Process, last: int) -> dict[str, list[float]]:
+    """What arrived, once the last event has."""
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(f"{word}\n")
+    process.stdin.write(f"{last}\n")
     process.stdin.flush()
     found: dict[str, list[float]] = json.loads(process.stdout.readline())
     return found
