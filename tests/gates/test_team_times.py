@@ -125,7 +125,10 @@ def test_the_page_draws_both_and_has_every_number_in_a_table() -> None:
     assert cells == ["2", "2 min 00 s", "3 min 00 s", "2 h 30 min", "3 h 00 min"]
     assert len(page(by="week").all("svg", role="img")) == 2
     facts = page_of(client_of(factories.person("ada")).get(f"/teams/{_pk()}/"))
-    assert "claimed after 2 min 00 s , answered after 2 h 30 min" in facts.one(class_="team-facts").text
+    assert (
+        "claimed after 2 min 00 s , answered after 2 h 30 min"
+        in facts.one(class_="team-facts").text
+    )
 
 
 @pytest.mark.django_db
