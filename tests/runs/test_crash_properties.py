@@ -23,6 +23,7 @@ from runs.kernel.events import EventKind
 from runs.kernel.graph import Shape
 from runs.kernel.state import RunState, fold
 from runs.models import Attempt, Run
+from runs.verifying import verify_run
 from tests import flows
 from tests.faults.people import RECONCILE, answer_all, is_done
 from tests.kernel.shapes import shapes
@@ -202,6 +203,7 @@ def test_nothing_is_done_twice_and_rows_are_what_the_record_says(
     state = fold(events)
     assert state == service.state
     assert rebuild.rebuild(run.pk) == 0
+    assert verify_run(run).ok
     for scope in state.scopes.values():
         for node in scope.nodes.values():
             assert node.attempt <= scope.accepted_count + 1
