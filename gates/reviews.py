@@ -80,19 +80,35 @@ def words_of(response: Any) -> str:
     return words if isinstance(words, str) and FEEDBACK in response else ""
 
 
-def subject_of(about: Any, presentation: Any) -> Any:
-    """What a rich question is about: its material, without the change that stands below it."""
-    is_asked = isinstance(about, Mapping) and set(about) == {"requester", "material"}
-    material = about["material"] if is_asked else about
-    pointer = presentation.get(HINT) if isinstance(presentation, Mapping) else None
-    if not isinstance(pointer, str) or not isinstance(material, Mapping):
+def subject_of(about: Any, row: Request) -> Any:
+    """What a question is about: of a rich one its material, without the change that it shows."""
+    asked = about if isinstance(about, Mapping) and is_rich(row.response_schema) else {}
+    is_asked = {"requester", "material"} <= set(asked)
+    material = asked["material"] if is_asked else about
+    pointer = row.presentation.get(HINT) if isinstance(row.presentation, Mapping) else None
+    if isinstance(pointer, str):
+        inner = pointer.removeprefix("/material") if is_asked else pointer
+        if inner == "":
+            material = None
+        elif isinstance(material, Mapping):
+            name = inner.removeprefix("/").replace("~1", "/").replace("~0", "~")
+            material = {key: value for key, value in material.items() if key != name} or None
+    more = _of_a_model(asked) if is_asked else {}
+    if not more:
         return material
-    inner = pointer.removeprefix("/material") if is_asked else pointer
-    if inner == "":
-        return None
-    name = inner.removeprefix("/").replace("~1", "/").replace("~0", "~")
-    rest = {key: value for key, value in material.items() if key != name}
-    return rest or None
+    return {**(material if isinstance(material, Mapping) else {"about": material}), **more}
+
+
+def _of_a_model(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """That a model asks, and what it was told before (gates.md G148)."""
+    requester, before = asked["requester"], asked.get("previousFeedback")
+    found: dict[str, Any] = {}
+    if isinstance(requester, Mapping) and requester.get("engine"):
+        named = (requester.get("engine"), requester.get("model"))
+        found["written by the model"] = " ".join(str(one) for one in named if one)
+    if isinstance(before, list | tuple) and before:
+        found["answered before"] = [words_of(one) for one in before]
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)

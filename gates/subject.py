@@ -118,7 +118,7 @@ def summary_of(row: Request, files: Mapping[str, FileFact]) -> list[Fact]:
         if isinstance(item, Mapping) and isinstance(item.get("pointer"), str) and "label" in item
     ]
     if not chosen:
-        about = reviews.subject_of(about, row.presentation)
+        about = reviews.subject_of(about, row)
     if not chosen and isinstance(about, Mapping):
         chosen = [(name, value, _Look()) for name, value in about.items()]
     elif not chosen and about is not None:

@@ -11,7 +11,7 @@ from django.urls import reverse
 from gates import diffs, services
 from gates.models import Request
 from runs import human_review, pipeline
-from runs.kernel.interactions import Interaction
+from runs.kernel.interactions import Interaction, wrapped_schema
 from tests import factories, flows
 from tests.gates.reviewing import (
     WITH_CHANGES,
@@ -370,3 +370,19 @@ def test_the_rules_of_an_application_bind_beside_the_decision() -> None:
     assert press(client, row, "approved", {"f-channel": "web"}).status_code == 422
     press(client, row, "approved", {"f-prompt": "ship", "f-channel": "web"})
     assert kept(row)["prompt"] == "ship"
+
+
+def test_a_question_that_a_model_wrote_says_so() -> None:
+    row = factories.external_request(
+        schema=wrapped_schema({}, review=False),
+        input={
+            "requester": {"path": ["w"], "identity": "0" * 64, "engine": "mock", "model": "m-1"},
+            "material": {"topic": "tone"},
+            "previousFeedback": [{"feedback": {}, "prompt": "Calm."}],
+        },
+    )
+    summary = shown(row).by_id(f"gate-{row.pk}-summary").text
+    assert "topic tone" in summary
+    assert "written by the model mock m-1" in summary
+    assert "answered before Calm." in summary
+    assert "identity" not in summary
