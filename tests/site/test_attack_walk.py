@@ -18,10 +18,11 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils.http import urlencode
 
 from gates import keys, saved
-from gates.models import Grant, Request
+from gates.models import Delivery, Grant, Request
 from runs import artifacts, fn_job
 from runs.models import Artifact, Event, Run
 from tests import factories, flows
+from tests.gates.notify import ways
 
 pytestmark = pytest.mark.django_db
 
@@ -39,6 +40,8 @@ EVERYBODYS: Final = OPEN | {
     "settings/",
     "settings/keys/",
     "settings/deputy/",
+    "settings/quiet-hours/",
+    "notifications/",
     "api/v1/docs",
     "api/v1/openapi.json",
     "api/v1/receipt-key",
@@ -116,6 +119,11 @@ def world() -> World:
         conversation=MARK, principal=f"user:{ada.pk}", granted_by=f"user:{ada.pk}",
         source_request_id=gate.request_id, granted_at=datetime.now(UTC),
     )  # fmt: skip
+    told = ways.service_of("ada", name=MARK)
+    sent = Delivery.objects.create(
+        channel=told, run=run, request=gate, kind="gate.requested", key=MARK, state="failed",
+        error=MARK, next_at=told.created_at, created_at=told.created_at, done_at=told.created_at,
+    )  # fmt: skip
     return World(
         gate,
         {
@@ -132,6 +140,9 @@ def world() -> World:
             "keys": key.pk,
             "filters": named.pk,
             "grants": granted.pk,
+            "channels": told.pk,
+            "add": "webhook",
+            "notifications": sent.uid,
             "person": "MQ",
             "token": "abc-0123456789",
             "rest": "nothing/here",

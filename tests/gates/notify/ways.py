@@ -33,9 +33,10 @@ def webhook_of(team: str, url: str, **facts: Any) -> Channel:
     return _made(team=group, kind="webhook", name="Hook", address=url, secret=SECRET, **facts)
 
 
-def service_of(name: str, address: str = "discord://1234567/abcdefgh", **facts: Any) -> Channel:
+def service_of(person: str, address: str = "discord://1234567/abcdefgh", **facts: Any) -> Channel:
     """A person's chat service."""
-    return _made(user=factories.user(name), kind="service", name="Chat", address=address, **facts)
+    given = {"name": "Chat", "address": address, **facts}
+    return _made(user=factories.user(person), kind="service", **given)
 
 
 def _made(**facts: Any) -> Channel:
