@@ -79,7 +79,7 @@ class Request(models.Model):
     claimed_at = models.DateTimeField(null=True)
     priority = models.IntegerField(default=0)
     due_at = models.DateTimeField(null=True)
-    due_order = models.DateTimeField(help_text="due_at, or the end of time: sorts without nulls")
+    due_order = models.DateTimeField(help_text="due_at, expires_at, or the end of time")
     expires_at = models.DateTimeField(null=True)
     on_answer = models.CharField(max_length=10, default="resume")
     needed = models.PositiveIntegerField(default=1)

@@ -145,8 +145,8 @@ class Projection:
         else:
             # It stays open, and nothing more happens to it by itself.
             row.due_at = row.due_at or row.expires_at
-            row.due_order = row.due_at or columns.END_OF_TIME
             row.expires_at = None
+            row.due_order = _order(row)
 
     def _requested(self, row: Request | None, event: Event, at: datetime) -> None:
         if row is None:
@@ -201,8 +201,8 @@ class Projection:
         row.needed = max(row.needed, rule_of(routing)[0])
         # The clock starts when the question is posted; putting it again does not wind it back.
         row.due_at = row.due_at or columns.time_of(routing.get("dueAt"))
-        row.due_order = row.due_at or columns.END_OF_TIME
         row.expires_at = row.expires_at or columns.time_of(routing.get("expiresAt"))
+        row.due_order = _order(row)
         row.changed_at = at
 
     def _escalated(self, row: Request, event: Event) -> None:
@@ -218,6 +218,7 @@ class Projection:
         }
         row.audience_id = self._audience(row.routing)
         row.expires_at = columns.time_of(told["expiresAt"])
+        row.due_order = _order(row)
 
     def _audience(self, routing: Mapping[str, Any]) -> int:
         if "audience" not in routing:
@@ -268,6 +269,11 @@ class Projection:
             **more,
         )
         self.responses.append(answer)
+
+
+def _order(row: Request) -> datetime:
+    """Where the row stands among others: by when it is due, or else by its end (I125)."""
+    return row.due_at or row.expires_at or columns.END_OF_TIME
 
 
 def _close(row: Request, status: str, at: datetime) -> None:

@@ -115,7 +115,7 @@ def _row(
         starter=labels[row.asked_by] if row.asked_by else "",
         fingerprint=row.fingerprint,
         priority=row.priority,
-        due_at=row.due_at,
+        due_at=row.due_at or row.expires_at,
         asked_at=row.created_at,
         changed_at=row.changed_at,
         urgency=urgency(row, now),
@@ -136,11 +136,12 @@ def claim_state(principal: Principal, row: Request) -> str:
 
 def urgency(row: Request, now: datetime) -> str:
     """`overdue`, `soon` within two hours, or nothing."""
-    if row.due_at is None or not row.is_open:
+    ends = row.due_at or row.expires_at
+    if ends is None or not row.is_open:
         return ""
-    if row.due_at <= now:
+    if ends <= now:
         return "overdue"
-    return "soon" if row.due_at <= now + _SOON else ""
+    return "soon" if ends <= now + _SOON else ""
 
 
 def question_line(text: str) -> str:

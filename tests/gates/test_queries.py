@@ -87,6 +87,19 @@ def test_the_most_urgent_comes_first_then_the_oldest() -> None:
     assert [row.urgency for row in rows] == ["", "overdue", "soon", "", ""]
 
 
+def test_what_expires_soonest_comes_before_what_never_does() -> None:
+    ask(1)
+    ask(2, expiresInSeconds=86_400)
+    ask(3, expiresInSeconds=3_600)
+    ask(4, expiresInSeconds=60, dueInSeconds=30)
+    ask(5, expiresInSeconds=60, onExpiry="escalate", escalateTo=factories.FOR_ADA)
+
+    rows = queries.inbox(factories.ada(), "unclaimed").rows
+
+    assert [row.step for row in rows] == ["gate-4", "gate-5", "gate-3", "gate-2", "gate-1"]
+    assert [row.urgency for row in rows] == ["soon", "soon", "soon", "", ""]
+
+
 @pytest.mark.parametrize("tab", ["unclaimed", "history", "asked"])
 def test_pages_show_every_question_once(tab: str) -> None:
     audiences = [factories.FOR_ADA, {"users": ["ada", "eve"]}, {}]
