@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from gates.errors import GateError, PolicyChanged
+from gates.errors import AnswerRefused, GateError, PolicyChanged
 from gates.masking import MASK
 from gates.models import Request
 from runs import actions as surroundings
@@ -215,6 +215,14 @@ def refusal(row: Request, response: Any) -> GateError | None:
     return PolicyChanged(
         "Allowing this for ever is not permitted any more. Read the question again."
     )
+
+
+def refusal_in_emergency(row: Request, response: Any) -> GateError | None:
+    """Whoever was not asked allows an action this once, or not at all: no standing grant."""
+    decision = response.get("decision") if isinstance(response, Mapping) else None
+    if not is_action(row) or decision in (ALLOW_ONCE, DENY):
+        return None
+    return AnswerRefused([("decision", "In an emergency an action is allowed once, or denied.")])
 
 
 # --- over the wire -------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ first no: that one is the answer that its asker gets.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 from uuid import UUID
 
@@ -54,6 +54,10 @@ class _Answer:
         reason = kernel_refusal(question.held.request.response_schema, self.value)
         return [] if reason is None else [("", reason)]
 
+    def refusal_for(self, question: Question) -> AnswerRefused | None:
+        faults = self.faults_for(question)
+        return AnswerRefused(faults) if faults else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Attempt:
@@ -97,10 +101,11 @@ def submit(
     with record.turn(row.run_id, actor=attempt.router, surface=principal.surface) as turn:
         question = Question.locked(turn, pk)
         # Rights are read anew under the lock: they may have gone while the page was open.
+        attempt = replace(attempt, principal=fresh(principal))
         refusal = (
-            kept_from(fresh(principal), question, "answer")
+            kept_from(attempt.principal, question, "answer")
             or question.not_open(even_cancelled=even_cancelled)
-            or question.no_seat_left(principal)
+            or question.no_seat_left(attempt.principal)
             or actions.refusal(question.row, attempt.answer.value)
             or unseen(turn.state, question.row, attempt.answer.value, seen=seen)
             or _submit_in(question, attempt)
@@ -200,12 +205,18 @@ def _record_answer(question: Question, router: str, answer: _Answer) -> None:
 
 
 def break_glass(
-    pk: UUID, *, principal: Principal, digest: str, response: object, reason: str
+    pk: UUID,
+    *,
+    principal: Principal,
+    digest: str,
+    response: object,
+    reason: str,
+    seen: bool = False,
 ) -> Receipt:
     """Answer in an emergency what others were asked, whoever holds it and whoever is missing.
 
     Only a person with the permission `gates.break_glass` may, never a key. The reason is recorded
-    in an event of its own, and the run is marked for good.
+    in an event of its own, and the run is marked for good. `seen` is as in `submit`.
     """
     row = access.find(principal, pk)
     why = need_reason(reason)
@@ -217,8 +228,12 @@ def break_glass(
             question.note_refused(str(refusal))
         else:
             refusal = question.not_open(even_cancelled=False) or _stale(question, digest)
-        if refusal is None and (faults := answer.faults_for(question)):
-            refusal = AnswerRefused(faults)
+        refusal = (
+            refusal
+            or answer.refusal_for(question)
+            or actions.refusal_in_emergency(question.row, answer.value)
+            or unseen(turn.state, question.row, answer.value, seen=seen)
+        )
         if refusal is None:
             tally = question.tally
             question.note(

@@ -76,6 +76,7 @@ def break_glass(request: HttpRequest, pk: UUID) -> HttpResponse:
             digest=request.POST.get("digest", ""),
             response=form.response(),
             reason=request.POST.get("reason", ""),
+            seen=request.POST.get("seen_findings") == "on",
         )
     except AnswerRefused as faults:
         form.add_faults(faults.fields)
@@ -92,6 +93,7 @@ def break_glass(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 def _glass(request: HttpRequest, pk: UUID, form: AnswerForm, status: int = 200) -> HttpResponse:
     page = pages.gate_page(caller(request), pk, form)
+    page.findings_seen = request.POST.get("seen_findings") == "on"
     if not page.detail.row.is_open:
         return redirect("gates:gate", pk=pk)
     shown = {"gate": page, "reason": request.POST.get("reason", "")[:2_000]}

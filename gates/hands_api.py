@@ -62,6 +62,7 @@ class BreakGlassRequest(Body):
     digest: Digest = Field(description="The digest of the question that was read.")
     response: Json = Field(description="What the question's `responseSchema` asks for.")
     reason: Reason
+    seen: bool = Field(default=False, description="Its open findings were read.")
 
 
 @router.post(
@@ -121,6 +122,7 @@ def break_glass_request(
         digest=payload.digest,
         response=payload.response,
         reason=payload.reason,
+        seen=payload.seen,
     )
     return reply(wire.receipt(receipt))
 

@@ -9,11 +9,15 @@ import pytest
 from gates import services
 from gates.access import Forbidden
 from gates.errors import AlreadyAnswered, AnswerRefused, ReasonMissing, StaleDigest
-from gates.models import Request
+from gates.models import Grant, Request
 from gates.principals import Principal
 from gates.projector import rebuild_requests
+from runs import services as runs_services
 from runs.models import Event
 from tests import factories, flows
+from tests.acting import CONVERSATION, FIRST, ONCE, Downstream, calling, publish_post
+from tests.gates.test_pages_findings import asked_by_a_flow
+from tests.pages import client_of, page_of
 
 pytestmark = pytest.mark.django_db
 YES: dict[str, Any] = {"approved": True}
@@ -157,3 +161,44 @@ def test_what_is_answered_stays_so() -> None:
 
     gate.refresh_from_db()
     assert (gate.how, gate.run.overridden) == ("answered", False)
+
+
+def action() -> Request:
+    publish_post(Downstream(), audience=factories.FOR_ADA)
+    name = flows.offer(calling(FIRST), audience=factories.FOR_ADA)
+    run = runs_services.start_run(name, actor="user:777", conversation="c1")
+    flows.work(run)
+    return Request.objects.select_related("run").get(run=run)
+
+
+def test_an_action_is_allowed_once_in_an_emergency_and_for_no_longer() -> None:
+    gate = action()
+
+    with pytest.raises(AnswerRefused, match="allowed once, or denied"):
+        break_glass(gate, response=CONVERSATION)
+    assert break_glass(gate, response=ONCE).settled
+
+    is_marked(gate)
+    assert Grant.objects.count() == 0
+
+
+def test_the_page_of_an_emergency_takes_the_decision_about_an_action() -> None:
+    gate = action()
+    client = client_of(rescuer())
+    where = f"/gates/{gate.pk}/break-glass/"
+
+    page = page_of(client.get(where))
+    sent = {"f-decision": "deny", "digest": gate.digest, "reason": "the site is down"}
+    done = client.post(where, sent)
+
+    assert "allow_once" in [one.get("value") for one in page.all(name="f-decision")]
+    assert done.status_code == 302
+    is_marked(gate)
+
+
+def test_a_yes_in_an_emergency_has_read_the_open_findings_as_well() -> None:
+    gate = asked_by_a_flow()
+
+    with pytest.raises(AnswerRefused, match="open findings"):
+        break_glass(gate)
+    assert break_glass(gate, seen=True).settled
