@@ -90,6 +90,10 @@ def reopened(state: RunState) -> RunState:
 def _taken_up(state: RunState, path: Path, loop: LoopState, *, waits: bool) -> RunState:
     """A stage goes on in the round it is in; what was cut short of that round runs again (W80)."""
     paused = loop.ended is not None and loop.ended.status == "paused"
+    scope = state.scopes.get(path[:-2])
+    if scope is not None and not scope.nodes[path[-2]].is_open:
+        # Its work is done, or was sent back: then its rounds begin anew with the next attempt.
+        return taken_back(state, path)
     if loop.ended is not None and loop.ended.passed:
         return state
     if waits and (paused or loop.ended is None) and not _cut_short(state, path, loop):

@@ -28,7 +28,7 @@ def reopened(state: RunState, session: int) -> RunState:
             if slot is not None and slot.status in ("running", "lost"):
                 # Whether it did its work is still to be found out (design I5).
                 nodes[name] = replace(node, status="active", outcome=None)
-            elif slot is not None and begun.get(inner) == slot.number:
+            elif slot is not None and begun.get(inner) == slot.number and node.status != "idle":
                 state = put_slot(state, inner, status="queued", outcome=None)
                 status: NodeStatus = "paused" if node.status == "paused" else "active"
                 nodes[name] = replace(node, status=status, outcome=None)

@@ -322,3 +322,52 @@ def test_builds_never_exceed_their_number_wherever_the_process_dies(team: Team) 
         rounds = [e.fields["iteration"] for e in events if e.kind == "loop:iteration"]
         assert rounds == [1, 2, 3], f"cut after {end}: {whole[end - 1][:120]}"
         assert result.outcome.status == "fail"
+
+
+def test_reviews_and_send_backs_share_their_rounds_wherever_the_process_dies(team: Team) -> None:
+    """Cut the record off after every line: the same end, and no build too many."""
+
+    def draft(_request: Any) -> int:
+        path = team.folder / "draft.md"
+        return int(path.read_text().split()[1]) if path.exists() else 0
+
+    def write(_call: int, request: Any) -> str:
+        (team.folder / "draft.md").write_text(f"draft {draft(request) + 1}")
+        return decision("pass", "written")
+
+    def review(_call: int, request: Any) -> str:
+        # The first draft is no good to anybody; what comes after it is.
+        return decision("pass" if draft(request) > 1 else "revise", "read")
+
+    job = workflow(
+        "team",
+        brief="Write.",
+        roles={
+            "w": team.seat("alpha-1", write),
+            "r": [team.seat("beta-1", review), team.seat("gamma-1", review)],
+        },
+        stages=[
+            stage(
+                "write", agent="w", writes=["draft.md"], reviewed_by="r", refine=2, retry_safe=True
+            ),
+            stage("test", run="false", sends_back_to="write", retry_safe=True),
+        ],
+    )
+    go(team, job)
+    path = team.folder / "run.jsonl"
+    whole = path.read_text().splitlines(keepends=True)
+    for end in range(1, len(whole)):
+        path.write_text("".join(whole[:end]))
+        drafts = sum('"job:end"' in line and '"label":"write"' in line for line in whole[:end])
+        (team.folder / "draft.md").unlink()
+        if drafts:
+            (team.folder / "draft.md").write_text(f"draft {drafts}")
+        result = go(team, job)
+
+        where = f"cut after {end}: {whole[end - 1][:100]}"
+        events = read_record(path).events
+        begun = [event for event in events if event.kind == "loop:iteration"]
+        sent = [event.fields["accepted"] for event in events if event.kind == "dag:kickback"]
+        # What a round that runs again finds may differ; how many there are does not.
+        assert (len(begun), sent[-1], sent.count(False)) == (3, False, 1), where
+        assert result.outcome.status == "fail", where
