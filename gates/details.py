@@ -29,7 +29,13 @@ from runs.models import AudienceToken, Run, Step
 from runs.plaintext import visible
 
 COVERS: Final = ("the question's text", "what it is about", "the form of the answer", "its version")
-_WHO: Final = {"user": "", "group": "team ", "perm": "whoever has ", "key": "key ", "router": "service "}
+_WHO: Final = {
+    "user": "",
+    "group": "team ",
+    "perm": "whoever has ",
+    "key": "key ",
+    "router": "service ",
+}
 
 
 @dataclass(frozen=True, slots=True)
