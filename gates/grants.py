@@ -81,8 +81,16 @@ def _applied(run: Run, events: Iterable[Event], known: Mapping[UUID, Grant]) -> 
     """The grants that these events made or ended, as they are after them."""
     grants = dict(known)
     changed: dict[UUID, Grant] = {}
-    for event in events:
-        pk = UUID(str(event.fields["grantId"]))
+    told = [(UUID(str(event.fields["grantId"])), event) for event in events]
+    # A copy of a record tells of grants that stay with the run that made them.
+    elsewhere = set(
+        Grant.objects.filter(pk__in={pk for pk, _ in told})
+        .exclude(run=run)
+        .values_list("pk", flat=True)
+    )
+    for pk, event in told:
+        if pk in elsewhere:
+            continue
         if event.kind == EventKind.GRANT_ISSUED:
             if pk not in grants:
                 grants[pk] = changed[pk] = _issued(run, pk, event)

@@ -75,10 +75,23 @@ def import_run(lines: Sequence[Mapping[str, Any]], *, other_people: bool = False
     try:
         with record.restored(run, found.events):
             rebuild(run.pk)
+            _end_grants(run, found.events)
     except _NO_RECORD as error:
         raise RecordRefused(f"Its events make no run: {error!r}.") from error
     run.refresh_from_db()
     return run
+
+
+def _end_grants(run: Run, events: Sequence[Event]) -> None:
+    """What somebody allowed elsewhere lets nothing run here: a file is nobody's word."""
+    ended = {event.fields["grantId"] for event in events if event.kind == EventKind.GRANT_REVOKED}
+    given = [event.fields["grantId"] for event in events if event.kind == EventKind.GRANT_ISSUED]
+    if not set(given) - ended:
+        return
+    with record.turn(run.pk, actor="system", surface="command") as turn:
+        for grant in given:
+            if grant not in ended:
+                turn.append(EventKind.GRANT_REVOKED, (), {"grantId": grant, "revokedBy": "import"})
 
 
 def read(lines: Sequence[Mapping[str, Any]]) -> Imported:

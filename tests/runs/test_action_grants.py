@@ -9,10 +9,12 @@ from django.conf import LazySettings
 
 from gates import grants
 from gates.models import Grant, Request
+from runs import imports
 from runs.models import Run
 from tests import factories, flows
 from tests.acting import ALWAYS, CONVERSATION, FIRST, Downstream, calling, publish_post
 from tests.runs.test_actions import decided, downstream, message
+from tests.runs.test_export import exported
 
 __all__ = ["downstream"]
 
@@ -113,3 +115,18 @@ def test_a_policy_that_was_narrowed_since_executes_nothing(
 
     assert message(run).startswith("forbidden")
     assert downstream.sent == []
+
+
+def test_a_grant_in_a_record_from_elsewhere_lets_nothing_run(downstream: Downstream) -> None:
+    run = decided(flows.ran(calling(FIRST), conversation="c1"), CONVERSATION)
+    lines = exported(run)
+    beside = imports.import_run(lines)
+    assert Grant.objects.get().run == run
+    Grant.objects.all().delete()
+    copy = imports.import_run(lines)
+
+    assert not Grant.objects.filter(run=beside).exists()
+    (grant,) = Grant.objects.filter(run=copy)
+    assert grant.revoked_by == "import"
+    assert flows.ran(calling(FIRST), conversation="c1").waiting_on == ["approval"]
+    assert grants.rebuild(copy) == 0

@@ -37,6 +37,12 @@ class Command(BaseCommand):
         )
 
         parser.add_argument(
+            "--conversation", default="", help="what the run belongs to, for what is allowed in it"
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="call no tool that changes anything"
+        )
+        parser.add_argument(
             "--idempotency-key",
             default="",
             metavar="KEY",
@@ -59,6 +65,8 @@ class Command(BaseCommand):
                 params,
                 actor="system",
                 surface="command",
+                conversation=options["conversation"][:200],
+                dry_run=options["dry_run"],
                 idempotency_key=options["idempotency_key"],
             )
         except RunsError as error:
