@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,8 +15,11 @@ from runs.plaintext import visible
 MAX_CHANGES: Final = 200
 # Lines compared on one page, both sides together: more are shown as two texts.
 MAX_LINES: Final = 1_200
+# Items of two lists that are looked at for those which only moved.
+MAX_ITEMS: Final = 600
 _MAX_SHOWN: Final = 2_000
 _LONG: Final = 120
+_encode: Final = json.JSONEncoder(sort_keys=True).encode
 _CONTEXT: Final = 3
 
 
@@ -100,7 +104,7 @@ def _line(text: str) -> str:
 
 
 def _differing(before: Any, after: Any, path: str) -> Iterator[Place]:
-    if before is after:
+    if before is after or _same(before, after):
         return
     if isinstance(before, dict) and isinstance(after, dict):
         for key in [*before, *(key for key in after if key not in before)]:
@@ -108,7 +112,7 @@ def _differing(before: Any, after: Any, path: str) -> Iterator[Place]:
             yield from _pair(before.get(key, _NOTHING), after.get(key, _NOTHING), inner)
     elif isinstance(before, list) and isinstance(after, list):
         yield from _listed(before, after, path)
-    elif not _same(before, after):
+    else:
         yield path, before, after
 
 
@@ -129,21 +133,34 @@ def _listed(before: list[Any], after: list[Any], path: str) -> Iterator[Place]:
     while end < shorter - start and _same(before[-1 - end], after[-1 - end]):
         end += 1
     old, new = before[start : len(before) - end], after[start : len(after) - end]
-    for index in range(max(len(old), len(new))):
-        inner = f"{path}/{start + index}"
-        yield from _pair(
-            old[index] if index < len(old) else _NOTHING,
-            new[index] if index < len(new) else _NOTHING,
-            inner,
-        )
+    for old_from, old_to, new_from, new_to in _unlike(old, new):
+        for step in range(max(old_to - old_from, new_to - new_from)):
+            is_old, is_new = old_from + step < old_to, new_from + step < new_to
+            # What is gone is named by its old place, everything else by the new one.
+            place = start + (new_from if is_new else old_from) + step
+            yield from _pair(
+                old[old_from + step] if is_old else _NOTHING,
+                new[new_from + step] if is_new else _NOTHING,
+                f"{path}/{place}",
+            )
+
+
+def _unlike(old: list[Any], new: list[Any]) -> Iterator[tuple[int, int, int, int]]:
+    """The stretches that differ; of long lists the whole is one, item against item."""
+    if len(old) + len(new) > MAX_ITEMS:
+        yield 0, len(old), 0, len(new)
+        return
+    keys = [[_encode(item) for item in items] for items in (old, new)]
+    for tag, *places in difflib.SequenceMatcher(None, keys[0], keys[1]).get_opcodes():
+        if tag != "equal":
+            yield places[0], places[1], places[2], places[3]
 
 
 def _same(before: Any, after: Any) -> bool:
-    """Equal as JSON; most of what is equal is of one type, which is seen at once."""
-    plain = (str, int, bool, type(None))
-    if type(before) is type(after) and isinstance(before, plain):
-        return bool(before == after)
-    return json_equal(before, after)
+    """Equal as JSON. What Python calls unlike is so; what it calls alike may be 1 beside true."""
+    if before != after:
+        return False
+    return _encode(before) == _encode(after) or json_equal(before, after)
 
 
 def _shown(value: Any) -> str | None:
