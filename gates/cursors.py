@@ -173,7 +173,7 @@ def last_of(parts: Sequence[QuerySet[Request]], order: Order, count: int) -> Any
     None where there are fewer. It is the database that counts; one value comes back.
     """
     key, down = order.keys[0]
-    statement, parameters = _union(
+    statement, parameters = union(
         [part.order_by(*order.names()).values(key)[:count] for part in parts]
     )
     if not statement:
@@ -196,7 +196,7 @@ def _moment(value: Any) -> Any:
     return value
 
 
-def _union(queries: Sequence[QuerySet[Any, Any]]) -> tuple[str, list[Any]]:
+def union(queries: Sequence[QuerySet[Any, Any]]) -> tuple[str, list[Any]]:
     """One statement that has the rows of all of them, and its parameters."""
     statements: list[str] = []
     parameters: list[Any] = []
@@ -219,7 +219,7 @@ def first_of(
     Found by one UNION ALL; values are as the database's driver gives them.
     """
     columns = [name for name, _ in order.keys]
-    statement, parameters = _union(
+    statement, parameters = union(
         [part.order_by(*order.names()).values_list(*columns, *more)[:count] for part in parts]
     )
     if not statement:

@@ -72,7 +72,13 @@ def inbox_page(who: Principal, query: Mapping[str, str], tab: str = "") -> dict[
         ],
         "filters": narrowing.chips(given, url),
         "narrow": narrow_form(
-            who, "inbox", given, here, tab=found.tab, team_names=tuple(_teams_of(who))
+            who,
+            "inbox",
+            given,
+            here,
+            tab=found.tab,
+            team_names=tuple(_teams_of(who)),
+            kinds=None if found.tab == "history" else found.kinds,
         ),
         "selecting": selecting,
         "select_url": url(select="" if selecting else "1")

@@ -41,9 +41,15 @@ def chips(given: Mapping[str, str], url: Callable[..., str]) -> list[dict[str, s
     ]
 
 
-def choices(given: Mapping[str, str], *, teams: Iterable[str] = (), held: bool = False) -> Any:
-    """The selects of the form that narrows a list."""
-    kinds = [(kind.value, kind.label.lower()) for kind in Request.Kind]
+def choices(
+    given: Mapping[str, str],
+    *,
+    teams: Iterable[str] = (),
+    held: bool = False,
+    counts: Mapping[str, str] | None = None,
+) -> Any:
+    """The selects of the form that narrows a list; `counts` has the number of each kind."""
+    kinds = [(kind.value, _kind_words(kind, counts)) for kind in Request.Kind]
     selects = [("kind", "Kind", kinds), ("due", "Due", _DUE)]
     named = sorted(set(teams))
     if named:
@@ -61,6 +67,11 @@ def choices(given: Mapping[str, str], *, teams: Iterable[str] = (), held: bool =
         }
         for name, label, options in selects
     ]
+
+
+def _kind_words(kind: Request.Kind, counts: Mapping[str, str] | None) -> str:
+    words = kind.label.lower()
+    return words if counts is None else f"{words} ({counts.get(kind.value, '0')})"
 
 
 def narrow(given: Mapping[str, str]) -> Q:

@@ -6,7 +6,7 @@ Every list takes a constant number of statements, each bounded by the page and n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -16,7 +16,7 @@ from django.db import connection
 from django.db.models import Q, QuerySet, Value
 
 from gates import access
-from gates.cursors import FREE_FIRST, NEWEST_FIRST, URGENT_FIRST, Order, last_of, page_of
+from gates.cursors import FREE_FIRST, NEWEST_FIRST, URGENT_FIRST, Order, last_of, page_of, union
 from gates.models import Request, Response
 from gates.narrowing import looks_closer, narrow, search
 from gates.principals import Principal
@@ -42,6 +42,8 @@ class Inbox:
     rows: list[InboxRow]
     next: str | None
     counts: Mapping[str, int]
+    # How many of each kind are in the list, narrowed or not; of none in a history.
+    kinds: Mapping[str, int] = field(default_factory=dict)
 
 
 def inbox(
@@ -69,6 +71,7 @@ def inbox(
         rows=rows_for(principal, page.rows, audiences),
         next=page.next,
         counts=_counts(principal, audiences),
+        kinds={} if tab == "history" else _kinds(parts),
     )
 
 
@@ -136,6 +139,7 @@ def team_queue(
         rows=rows_for(principal, page.rows, access.answerable_audiences(principal)),
         next=page.next,
         counts={"free": 0, "held": 0} | counts,
+        kinds=_kinds([part for found in parts.values() for part in found]),
     )
 
 
@@ -237,6 +241,20 @@ def _counts(principal: Principal, audiences: list[int]) -> dict[str, int]:
     """Each tab is read up to its 99th row and no further."""
     parts = [(tab, part) for tab in TABS[:-1] for part in _parts(principal, tab, audiences)]
     return dict.fromkeys(TABS[:-1], 0) | count_up_to(parts, COUNTED_TO)
+
+
+def _kinds(parts: Sequence[QuerySet[Request]]) -> dict[str, int]:
+    """How many questions of each kind there are (I125), among the first 999 of each part."""
+    statement, parameters = union([part.order_by().values("kind")[:QUEUE_TO] for part in parts])
+    if not statement:
+        return {}
+    with connection.cursor() as cursor:
+        # The text comes from the query compiler; values travel as parameters.
+        cursor.execute(
+            f"SELECT kind, COUNT(*) FROM ({statement}) AS open_ones GROUP BY kind",  # noqa: S608  no outside text
+            parameters,
+        )
+        return {kind: min(QUEUE_TO, count) for kind, count in cursor.fetchall()}
 
 
 def count_up_to(parts: Sequence[tuple[str, QuerySet[Any]]], limit: int) -> dict[str, int]:

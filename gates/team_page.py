@@ -57,7 +57,7 @@ def queue_page(
         "rows": found.rows,
         "next_url": url(cursor=found.next) if found.next else None,
         "filters": narrowing.chips(given, url),
-        "narrow": narrow_form(who, place_of(group), given, here, held=True),
+        "narrow": narrow_form(who, place_of(group), given, here, held=True, kinds=found.kinds),
         "q": given.get("q", ""),
         "list_url": here,
         "inbox_url": reverse("gates:inbox"),
@@ -74,6 +74,7 @@ def narrow_form(
     tab: str = "",
     held: bool = False,
     team_names: tuple[str, ...] = (),
+    kinds: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """The form that narrows a list, and the filters that this person has saved for it."""
     query = urlencode({**({"tab": tab} if tab else {}), **given})
@@ -82,7 +83,14 @@ def narrow_form(
         "action": here,
         "tab": tab,
         "given": given,
-        "selects": narrowing.choices(given, held=held, teams=team_names),
+        "selects": narrowing.choices(
+            given,
+            held=held,
+            teams=team_names,
+            counts=None
+            if kinds is None
+            else {kind: count_text(number) for kind, number in kinds.items()},
+        ),
         "place": place,
         "query": query if given else "",
         "saved": [

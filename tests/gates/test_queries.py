@@ -87,6 +87,19 @@ def test_the_most_urgent_comes_first_then_the_oldest() -> None:
     assert [row.urgency for row in rows] == ["", "overdue", "soon", "", ""]
 
 
+def test_a_list_counts_its_questions_by_kind() -> None:
+    ask(1)
+    ask(2, kind="question")
+    ask(3, kind="question", audience={"groups": ["Release"]})
+    ada = factories.person("ada", groups=["Release"])
+
+    assert queries.inbox(ada, "unclaimed").kinds == {"gate": 1, "question": 2}
+    assert queries.inbox(ada, "unclaimed", filters={"kind": "gate"}).kinds["question"] == 2
+    assert queries.inbox(ada, "mine").kinds == {}
+    assert queries.inbox(ada, "history").kinds == {}
+    assert queries.team_queue("Release", principal=ada).kinds == {"question": 1}
+
+
 def test_what_expires_soonest_comes_before_what_never_does() -> None:
     ask(1)
     ask(2, expiresInSeconds=86_400)
