@@ -77,8 +77,8 @@ def visible_requests(who: Principal) -> QuerySet[Request]:
     audiences = audiences_with(who.tokens)
     return Request.objects.filter(
         Q(audience__in=answerable_audiences(who))
-        | Q(asked_by=who.actor)
-        | Q(run__started_by=who.actor)
+        | Q(asked_by__in=who.names)
+        | Q(run__started_by__in=who.names)
         | Q(run__audience__in=audiences)
     )
 
@@ -107,9 +107,9 @@ def may_see(who: Principal, row: Request) -> bool:
     """The rule of `visible_requests` for a question that is at hand: what is known comes first."""
     if not any(who.has_scope(scope) for scope in _ANY_SCOPE):
         return False
-    if who.is_in(row.audience_id) or sees_all(who) or row.asked_by == who.actor:
+    if who.is_in(row.audience_id) or sees_all(who) or row.asked_by in who.names:
         return True
-    if row.run.started_by == who.actor or who.is_in(row.run.audience_id):
+    if row.run.started_by in who.names or who.is_in(row.run.audience_id):
         return True
     return _stands_in(who, row)
 

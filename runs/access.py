@@ -41,7 +41,7 @@ def visible_runs(who: Principal) -> QuerySet[Run]:
     if sees_all(who):
         return Run.objects.all()
     audiences = audiences_with(who.tokens)
-    seen = Q(audience__in=audiences) | Q(started_by=who.actor)
+    seen = Q(audience__in=audiences) | Q(started_by__in=who.names)
     for reason in also_visible:
         seen |= reason(audiences)
     return Run.objects.filter(seen)

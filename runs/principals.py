@@ -107,8 +107,16 @@ class Principal:
         """A person has every scope; a key has those it was made with."""
         return self.is_known if self.scopes is None else scope in self.scopes
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a record may call this caller: a person's key acts for the person."""
+        if self.key_name and self.user is not None:
+            return (self.actor, f"user:{self.user.pk}")
+        return (self.actor,)
+
     def owns(self, actor: str) -> bool:
-        """True when `actor` is this caller, or a router of the same key."""
-        if self.key_name and not self.router:
-            return actor == self.actor or actor.split("/", maxsplit=1)[0] == f"key:{self.key_name}"
-        return actor == self.actor
+        """True when `actor` is this caller, a router of the same key, or whose key it is."""
+        is_key = bool(self.key_name) and not self.router
+        if is_key and actor.split("/", maxsplit=1)[0] == f"key:{self.key_name}":
+            return True
+        return actor in self.names

@@ -1,49 +1,28 @@
-"""Who may do what, where: one table for people, one for keys, one for the admin.
+"""What each kind of key opens, and what each kind of staff may do in the admin.
 
-`+` it happens, `-` it is forbidden, `0` it is not there (404), `?` the door (sign in, 401). A page
-and the API by session answer a person alike.
+`+` it happens, `-` it is forbidden, `0` it is not there (404), `?` the door (sign in, 401). The
+table of all actions, surfaces and roles is tests/site/matrix/test_permissions.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pytest
-from asgiref.sync import sync_to_async
-from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import User
-from django.db import connections
 from django.test import Client
 
 from gates import keys, services
 from gates.models import ApiKey, Request
 from gates.principals import Principal, principal_for_key
-from obversa_site.asgi import application
 from runs import artifacts, fn_job
 from runs import services as runs
 from runs.models import Artifact, Run
 from tests import factories, flows
 
-PEOPLE: Final = ["nobody", "ada", "ben", "cyd", "starter", "staff", "operator", "root"]
-BY_PEOPLE: Final = {
-    "see":           "?     +    +    0    +        0      +         +",
-    "claim":         "?     +    -    0    -        0      -         -",
-    "release":       "?     +    -    0    -        0      -         -",
-    "submit":        "?     +    -    0    -        0      -         -",
-    "force-release": "?     -    -    0    -        0      +         +",
-    "withdraw":      "?     -    -    0    -        0      +         +",
-    "assign":        "?     +    -    0    -        0      +         +",
-    "delegate":      "?     +    -    0    -        0      -         -",
-    "break-glass":   "?     -    -    0    -        0      -         +",
-    "start":         "?     +    -    0    0        0      -         -",
-    "cancel":        "?     -    -    0    +        0      -         +",
-    "resume":        "?     -    -    0    +        0      -         +",
-    "download":      "?     +    +    0    +        0      +         +",
-    "watch":         "0     +    +    0    +        0      +         +",
-}  # fmt: skip
 KEYS: Final = ["bot", "bots-only", "reader", "adas", "cyds", "revoked", "expired", "left"]
 BY_KEYS: Final = {
     "see":           "+    +          +       +     0     ?        ?        ?",
@@ -106,21 +85,6 @@ def world_for(action: str, holder: Principal | None) -> World:
     return World(gate, digest, flows.offer(fn_job("f", str), name="matrix", audience=audience))
 
 
-def person(role: str) -> User | None:
-    match role:
-        case "nobody":
-            return None
-        case "ben":
-            return factories.ben().user
-        case "staff":
-            return factories.user("staff", is_staff=True)
-        case "operator":
-            return factories.operator().user
-        case "root":
-            return factories.user("root", is_superuser=True, is_staff=True)
-    return factories.user(role)
-
-
 def key(role: str) -> tuple[ApiKey, str]:
     owner = {"adas": "ada", "cyds": "cyd", "left": "lea"}.get(role)
     scopes = ["read"] if role == "reader" else ALL
@@ -133,30 +97,6 @@ def key(role: str) -> tuple[ApiKey, str]:
     if role == "left":
         User.objects.filter(username="lea").update(is_active=False)
     return made, text
-
-
-def by_page(client: Client, world: World, action: str) -> Any:
-    gate, run = f"/gates/{world.gate.pk}/", f"/runs/{world.run.pk}/"
-    match action:
-        case "see":
-            return client.get(gate)
-        case "download":
-            return client.get(f"{run}artifacts/{world.digest}/")
-        case "submit":
-            sent = {"f-approved": "true", "digest": world.gate.digest}
-            return client.post(f"{gate}answer/", sent)
-        case "force-release" | "withdraw":
-            return client.post(f"{gate}{action}/", {"reason": "because"})
-        case "assign" | "delegate":
-            return client.post(f"{gate}{action}/", {"to": "dora"})
-        case "break-glass":
-            sent = {"f-approved": "true", "digest": world.gate.digest, "reason": "fire"}
-            return client.post(f"{gate}break-glass/", sent)
-        case "start":
-            return client.post(f"/workflows/{world.workflow}/start/", {"once": "1"})
-        case "cancel" | "resume":
-            return client.post(f"{run}{action}/")
-    return client.post(f"{gate}{action}/")
 
 
 def by_api(client: Client, world: World, action: str, **headers: str) -> Any:
@@ -206,21 +146,6 @@ def tried(
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("surface", [by_page, by_api])
-@pytest.mark.parametrize("action", ACTIONS)
-def test_people(action: str, surface: Callable[[Client, World, str], Any]) -> None:
-    expected = row(BY_PEOPLE, PEOPLE, action)
-
-    def attempt(world: World, role: str) -> Any:
-        client, user = Client(), person(role)
-        if user is not None:
-            client.force_login(user)
-        return surface(client, world, action)
-
-    assert tried(action, expected, attempt, lambda role: None) == expected
-
-
-@pytest.mark.django_db
 @pytest.mark.parametrize("action", ACTIONS)
 def test_keys(action: str) -> None:
     expected = row(BY_KEYS, KEYS, action)
@@ -234,43 +159,6 @@ def test_keys(action: str) -> None:
         return principal_for_key(made[role][0]) if is_own else None
 
     assert tried(action, expected, attempt, holder) == expected
-
-
-@pytest.mark.django_db(transaction=True)
-async def test_who_may_watch() -> None:
-    expected = row(BY_PEOPLE, PEOPLE, "watch")
-    world = await sync_to_async(world_for)("watch", None)
-    found = {}
-    for role in PEOPLE:
-        client = await sync_to_async(_signed_in)(role)
-        session = client.cookies["sessionid"].value if "sessionid" in client.cookies else ""
-        headers = [
-            (b"host", b"localhost"),
-            (b"origin", b"http://localhost"),
-            (b"cookie", f"sessionid={session}".encode()),
-        ]
-        watching = WebsocketCommunicator(
-            application, f"/ws/runs/{world.gate.run_id}/", headers=headers
-        )
-        opened, code = await watching.connect()
-        found[role] = "+" if opened else {4404: "0"}[code or 0]
-        await watching.disconnect()
-
-    assert found == expected
-
-
-def _signed_in(role: str) -> Client:
-    client, user = Client(), person(role)
-    if user is not None:
-        client.force_login(user)
-    return client
-
-
-@pytest.fixture(autouse=True)
-async def no_connection_left() -> AsyncIterator[None]:
-    """The thread in which asynchronous tests reach the database outlives them."""
-    yield
-    await sync_to_async(connections.close_all)()
 
 
 ADMIN: Final = ["nobody", "cyd", "staff", "looker", "rescuer", "root"]
