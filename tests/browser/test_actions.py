@@ -17,6 +17,7 @@ from runs.models import Event, Run
 from tests.browser.acting_flow import NAME
 from tests.browser.conftest import PATIENCE_MS, Visit
 from tests.browser.product import Product
+from tests.browser.test_axe import findings
 from tests.factories import ada
 
 Start = Callable[[str], Run]
@@ -108,6 +109,7 @@ def test_the_card_fits_its_screen(start: Start, visit: Visit, size: str, theme: 
     page.get_by_role("button", name="Claim and answer").click()
     expect(page.get_by_role("button", name="Deny")).to_be_visible()
     shown(page, f"card-{size}-{theme}")
+    assert findings(page) == []
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     page.get_by_role("button", name="Allow for this conversation").click()
     expect(page.locator(".receipt")).to_be_visible()
@@ -117,4 +119,5 @@ def test_the_card_fits_its_screen(start: Start, visit: Visit, size: str, theme: 
     page.goto("/grants/")
     expect(page.locator(".grant")).to_be_visible()
     shown(page, f"grants-{size}-{theme}")
+    assert findings(page) == []
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
