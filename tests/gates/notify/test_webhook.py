@@ -15,8 +15,8 @@ from gates.models import Delivery, Request
 from gates.notify import deliver, outgoing
 from gates.notify.errors import NotSent
 from gates.notify.spread import spread
+from runs import record, sweep
 from runs import services as runs_services
-from runs import sweep
 from runs.principals import Principal
 from tests import factories, receivers
 from tests.gates.later import later
@@ -160,16 +160,19 @@ def test_an_answer_that_will_not_change_is_not_tried_again(hook: Receiver, statu
     assert Delivery.objects.get().error == f"The host answered {status}."
 
 
-def test_the_receiver_says_how_long_it_wants_to_be_left_alone(hook: Receiver) -> None:
+def test_the_receiver_says_how_long_it_wants_to_be_left_alone(
+    hook: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hook.answers[:] = [429]
     hook.headers = {"Retry-After": "30"}
     factories.pending_gate(audience=TEAM)
     spread()
+    now = record.database_now()
+    monkeypatch.setattr(record, "database_now", lambda: now)
 
     deliver.deliver(deliver.due_channels()[0])
 
-    delivery = Delivery.objects.get()
-    assert 29 < (delivery.next_at - datetime.now(UTC)).total_seconds() <= 30
+    assert (Delivery.objects.get().next_at - now).total_seconds() == 30
 
 
 def test_a_webhook_whose_sender_died_is_told_again_with_the_same_id(hook: Receiver) -> None:
