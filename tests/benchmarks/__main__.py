@@ -7,6 +7,7 @@ installed are named and left out. The quick form takes less than three minutes.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 import traceback
@@ -111,6 +112,8 @@ def main() -> None:
     options.add_argument("--keep", action="store_true", help="write docs/performance.md")
     given = options.parse_args()
     began = time.monotonic()
+    # Ended from outside, it takes its databases and processes away as well.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     about = machine.described()
     with stage() as made:
         _prepare()

@@ -9,6 +9,15 @@ from __future__ import annotations
 import json
 import sys
 
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 WATCH = """
 () => {
   window.seen = {};
@@ -26,7 +35,6 @@ def main() -> None:
     """Open, wait, tell."""
     from playwright.sync_api import sync_playwright
 
-    from tests.browser.conftest import FLAGS
     from tests.needs import find
 
     given = json.loads(sys.stdin.readline())

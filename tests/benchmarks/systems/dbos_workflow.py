@@ -70,6 +70,8 @@ class Dbos(System):
     def close(self) -> None:
         self._client.destroy()
         self._looks.close()
+        for process in self.processes:
+            self.stage.end(process)
 
 
 def main() -> None:
