@@ -115,7 +115,7 @@ class GatePage:
     @property
     def breadcrumb(self) -> str:
         run, row = self.detail.run, self.detail.row
-        place = row.step_path[1::2] or [row.gate_id]
+        place = row.step_path[1::2] or row.step_path[-1:] or [row.gate_id]
         return visible(words.BETWEEN.join([run.workflow or run.stream, *place]))
 
     @property

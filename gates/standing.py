@@ -107,7 +107,10 @@ def standing_of(who: Principal, row: Request, *, holds: bool) -> Standing:
         names=people,
         may_assign=assigns,
         may_delegate=is_open and holds,
-        may_break_glass=is_open and access.refusal_to_override(who) is None,
+        # Whoever can simply answer needs no emergency.
+        may_break_glass=is_open
+        and (refusal is not None or row.needed > 1)
+        and access.refusal_to_override(who) is None,
         deputy_words=_deputy_words(place),
         barred=_barred(row, refusal, place) if is_open else "",
         override=None if not by else _override(override, labels[by]),

@@ -39,9 +39,9 @@ def test_a_claim_answers_with_the_form_and_what_changed_around_it() -> None:
 
     pk = row.pk
     assert page.by_id(f"gate-{pk}-decision").get("data-mode") == "answer"
-    assert page.targets[:6] == [
-        f"#gate-{pk}-state", f"#gate-{pk}-banner", f"#gate-{pk}-strip", f"#gate-{pk}-timeline",
-        f"#row-{pk}", "#inbox-count",
+    assert page.targets[:7] == [
+        f"#gate-{pk}-state", f"#gate-{pk}-banner", f"#gate-{pk}-strip", f"#gate-{pk}-who-part",
+        f"#gate-{pk}-timeline", f"#row-{pk}", "#inbox-count",
     ]  # fmt: skip
     assert "yours to answer" in page.by_id(f"gate-{pk}-state").text
     assert page.by_id(f"row-{pk}").get("data-claim") == "you"
