@@ -37,6 +37,8 @@ EVERYBODYS: Final = OPEN | {
     "teams/",
     "bulk/",
     "bulk/answer/",
+    "grants/",
+    "api/v1/grants",
     "settings/",
     "settings/keys/",
     "settings/deputy/",
