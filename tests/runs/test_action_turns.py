@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from gates.models import Request
-from runs import sweep
+from runs import services, sweep
 from runs.drivers.context import Context
 from runs.models import Run
+from runs.shapes.dag import dag
 from runs.shapes.steps import fn_job
 from tests import flows
 from tests.acting import DENY, FIRST, ONCE, Downstream, calling, flow
@@ -89,3 +90,31 @@ def test_a_call_that_only_reports_goes_on_and_runs_nothing(downstream: Downstrea
     assert '"status":"approval_required"' in summary(run)
     assert downstream.sent == []
     assert Request.objects.get(run=run).status == "pending"
+
+
+def test_two_branches_with_the_same_call_wait_for_one_yes(downstream: Downstream) -> None:
+    def step(name: str) -> dict[str, Any]:
+        return {"job": fn_job(name, lambda ctx: str(ctx.call_tool("publish_post", FIRST)))}
+
+    run = flows.ran(dag("g", {"a": step("a"), "b": step("b")}))
+
+    assert Request.objects.filter(run=run).count() == 1
+    assert flows.statuses(run) == {"a": "waiting", "b": "waiting"}
+    run = decided(run, ONCE)
+    assert run.status == Run.Status.PASSED
+    assert len(downstream.sent) == 1
+
+
+def test_an_answer_given_while_a_run_was_cancelled_counts_when_it_is_resumed(
+    downstream: Downstream,
+) -> None:
+    run = flows.ran(calling(FIRST))
+    services.cancel_run(run.pk, actor="user:0", surface="browser")
+    flows.answer(run, ONCE)
+    flows.work(run)
+    assert downstream.sent == []
+
+    services.resume_run(run.pk, actor="user:0", surface="browser")
+    flows.work(run)
+    assert flows.fresh(run).status == Run.Status.PASSED
+    assert len(downstream.sent) == 1
