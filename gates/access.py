@@ -74,7 +74,7 @@ def visible_requests(who: Principal) -> QuerySet[Request]:
         return Request.objects.none()
     if sees_all(who):
         return Request.objects.all()
-    audiences = audiences_with(who.tokens)
+    audiences = who.audiences
     return Request.objects.filter(
         Q(audience__in=answerable_audiences(who))
         | Q(asked_by__in=who.names)
@@ -85,8 +85,10 @@ def visible_requests(who: Principal) -> QuerySet[Request]:
 
 def answerable_audiences(who: Principal) -> list[int]:
     """The audiences this caller is in, by themselves or for somebody who is out of office."""
-    tokens = who.tokens.union(*(absent.tokens for absent in deputies.stood_in_for(who)))
-    return audiences_with(tokens)
+    others = deputies.stood_in_for(who)
+    if not others:
+        return who.audiences
+    return audiences_with(who.tokens.union(*(absent.tokens for absent in others)))
 
 
 def runs_with_questions_for(audiences: list[int]) -> Q:

@@ -18,7 +18,7 @@ from gates.access import NotVisible
 from gates.bulk import Preview, Result
 from gates.forms import VERDICT, AnswerForm
 from gates.principals import Principal
-from gates.views import caller
+from runs.visitors import caller
 
 
 def _picked(values: Iterable[str]) -> tuple[list[UUID], dict[UUID, str]]:

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 from gates import deputies
 from gates.deputy_form import DeputyForm
 from gates.people_views import settings_page
-from gates.views import caller
+from runs.visitors import caller
 
 
 @login_required

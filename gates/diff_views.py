@@ -15,8 +15,8 @@ from gates.diff_rows import View
 from gates.masking import shown_to
 from gates.models import Response
 from gates.sealed import need_unchanged
-from gates.views import caller
 from runs.kernel.annotations import takes_annotations
+from runs.visitors import caller
 
 
 @never_cache

@@ -12,9 +12,9 @@ from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_GET
 
 from gates import access, evidence
-from gates.principals import Principal
 from runs.access import run_or_404
 from runs.artifacts import ArtifactMissing
+from runs.visitors import caller
 
 # Even opened by itself the page is a sandbox: another origin, no script, nothing from elsewhere.
 POLICY: Final = (
@@ -29,7 +29,7 @@ POLICY: Final = (
 @xframe_options_sameorigin
 def page(request: HttpRequest, pk: UUID, digest: str) -> HttpResponse:
     """An HTML file of the question's run, for the frame that shows it."""
-    who = Principal.for_user(request.user)
+    who = caller(request)
     row = access.find(who, pk)
     run = run_or_404(who, row.run_id)
     artifact = run.artifacts.filter(digest=digest).order_by("-seq").first()

@@ -22,13 +22,13 @@ from pydantic import ConfigDict
 from gates import access, grants
 from gates.models import Grant, Request
 from gates.principals import Principal
-from gates.views import caller as person
 from runs import wire
 from runs.access import visible_runs
 from runs.actors import actor_labels
 from runs.plaintext import visible
 from runs.replies import caller, cursor_of, moment_and_id, page_of, reply
 from runs.schemas import EXAMPLE_TIME, Paging, Shape
+from runs.visitors import caller as person
 
 router = Router(tags=["Grants"], by_alias=True)
 PAGE: Final = 50

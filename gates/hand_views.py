@@ -17,8 +17,9 @@ from gates.access import Forbidden
 from gates.errors import AnswerRefused, GateError, NotAssignable, ReasonMissing
 from gates.forms import AnswerForm
 from gates.principals import Principal
-from gates.views import after, caller, decision, refused
+from gates.views import after, decision, refused
 from runs.kernel.jsonable import JsonValueError
+from runs.visitors import caller
 
 
 @login_required

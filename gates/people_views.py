@@ -18,8 +18,8 @@ from gates.errors import KeyRefused
 from gates.models import ApiKey
 from gates.notify import page
 from gates.notify.forms import QuietForm
-from gates.views import caller
 from runs.plaintext import visible
+from runs.visitors import caller
 
 
 class KeyForm(forms.Form):

@@ -49,7 +49,12 @@ def router_of(who: Principal, router_id: str | None) -> str:
     if router_id is None or router_id == who.actor:
         return who.actor
     base, _, suffix = router_id.partition("/")
-    if who.key_name and not who.router and base == f"key:{who.key_name}" and _SUFFIX.fullmatch(suffix):
+    if (
+        who.key_name
+        and not who.router
+        and base == f"key:{who.key_name}"
+        and _SUFFIX.fullmatch(suffix)
+    ):
         return router_id
     raise ValueError(f"{router_id!r} is not a router of {who.actor}.")
 

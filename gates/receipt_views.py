@@ -16,12 +16,12 @@ from ninja import Path, Router
 
 from gates import decision_receipts
 from gates.decision_receipts import NotAnswered, RecordAltered
-from gates.principals import Principal
 from gates.receipt_schemas import ReceiptFile, ReceiptKey
 from gates.schemas import EXAMPLE_REQUEST
 from runs.formfields import pretty
 from runs.replies import caller, reply
 from runs.report.verifying import ALGORITHM
+from runs.visitors import caller as page_caller
 
 router = Router(tags=["Requests"], by_alias=True)
 RequestKey = Annotated[
@@ -64,7 +64,7 @@ def get_receipt_key(request: HttpRequest) -> HttpResponse:
 def receipt(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Hand the receipt out as a file."""
     try:
-        given = decision_receipts.receipt_of(Principal.for_user(request.user), pk)
+        given = decision_receipts.receipt_of(page_caller(request), pk)
     except (NotAnswered, RecordAltered) as refusal:
         messages.error(request, str(refusal))
         return redirect("gates:gate", pk=pk)

@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from gates import queries
-from runs.principals import Principal
+from runs.visitors import caller
 
 
 def inbox(request: HttpRequest) -> dict[str, Any]:
@@ -15,5 +15,5 @@ def inbox(request: HttpRequest) -> dict[str, Any]:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated or request.path.startswith("/admin/"):
         return {}
-    counts = queries.inbox_counts(Principal.for_user(user))
+    counts = queries.inbox_counts(caller(request))
     return {"inbox_count": counts["unclaimed"] + counts["mine"]}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.db.models import Q
 
 from gates import access, actions, columns, reviews

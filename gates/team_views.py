@@ -19,9 +19,9 @@ from gates import calendars, narrowing, saved, team_page, teams
 from gates.access import Forbidden, NotVisible
 from gates.notify import page as notify_page
 from gates.saved import FilterRefused
-from gates.views import caller
 from runs.kernel.worktime import DEFAULT
 from runs.plaintext import visible
+from runs.visitors import caller
 
 SHOWN_MEMBERS = 8
 

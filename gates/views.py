@@ -23,11 +23,7 @@ from gates.rows import rows_for
 from runs.kernel.jsonable import JsonValueError
 from runs.models import Step
 from runs.principals import Principal
-
-
-def caller(request: HttpRequest) -> Principal:
-    """Say who sent this request."""
-    return Principal.for_user(request.user)
+from runs.visitors import caller
 
 
 @never_cache

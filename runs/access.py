@@ -7,7 +7,6 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from runs.audiences import audiences_with
 from runs.models import Run, Workflow
 from runs.principals import Principal
 
@@ -40,7 +39,7 @@ def visible_runs(who: Principal) -> QuerySet[Run]:
         return Run.objects.none()
     if sees_all(who):
         return Run.objects.all()
-    audiences = audiences_with(who.tokens)
+    audiences = who.audiences
     seen = Q(audience__in=audiences) | Q(started_by__in=who.names)
     for reason in also_visible:
         seen |= reason(audiences)
@@ -62,7 +61,7 @@ def visible_workflows(who: Principal) -> QuerySet[Workflow]:
     listed = Workflow.objects.filter(listed=True).select_related("audience")
     if sees_all(who):
         return listed
-    return listed.filter(audience__in=audiences_with(who.tokens))
+    return listed.filter(audience__in=who.audiences)
 
 
 def startable_names(who: Principal, workflows: Iterable[Workflow]) -> set[str]:
@@ -74,7 +73,7 @@ def startable_names(who: Principal, workflows: Iterable[Workflow]) -> set[str]:
     if not who.is_known or not who.has_scope("start"):
         return set()
     trusted = bool(who.key_name) and who.user is None
-    mine = audiences_with(who.tokens)
+    mine = who.audiences
     return {
         workflow.name
         for workflow in workflows

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from runs.audiences import EVERYONE, members_of
+from runs.audiences import EVERYONE, audiences_with, members_of
 from runs.rights import Rights
 
 if TYPE_CHECKING:
@@ -80,6 +80,11 @@ class Principal:
             tokens |= {f"group:{name}" for name in self.rights.groups}
             tokens |= {f"perm:{name}" for name in self.rights.permissions}
         return frozenset(tokens)
+
+    @cached_property
+    def audiences(self) -> list[int]:
+        """The audiences that name this caller, by primary key; asked once."""
+        return audiences_with(self.tokens)
 
     @cached_property
     def rights(self) -> Rights | None:

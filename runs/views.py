@@ -19,13 +19,8 @@ from runs import access, artifacts, catalogue, downloads, fragments, reruns, ser
 from runs.errors import IdempotencyConflict, ParamsRefused, RunsError
 from runs.forms import SchemaForm
 from runs.plaintext import visible
-from runs.principals import Principal
 from runs.run_list import TABS, run_rows
-
-
-def caller(request: HttpRequest) -> Principal:
-    """Say who sent this request."""
-    return Principal.for_user(request.user)
+from runs.visitors import caller
 
 
 @never_cache

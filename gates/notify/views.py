@@ -19,8 +19,8 @@ from gates.models import Channel
 from gates.notify import access, channels, page
 from gates.notify.channels import ChannelRefused
 from gates.notify.forms import ChannelForm, QuietForm
-from gates.views import caller
 from runs.plaintext import visible
+from runs.visitors import caller
 
 
 @never_cache

@@ -86,8 +86,9 @@ def is_no(response: Mapping[str, Any]) -> bool:
 def rule_of(routing: Mapping[str, Any]) -> tuple[int, bool]:
     """How many people a routing wants, and whether each of another team."""
     needed = routing.get("needed")
-    is_count = isinstance(needed, int) and not isinstance(needed, bool)
-    count = min(max(needed, 1), MAX_NEEDED) if is_count else 1  # type: ignore[type-var]  # a number by then
+    count = 1
+    if isinstance(needed, int) and not isinstance(needed, bool):
+        count = min(max(needed, 1), MAX_NEEDED)
     return count, routing.get("onePerTeam") is True
 
 

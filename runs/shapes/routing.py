@@ -150,8 +150,7 @@ def _priority(name: str, given: Any) -> int | None:
 
 
 def _needed(name: str, given: Any) -> int:
-    is_whole = isinstance(given, int) and not isinstance(given, bool)
-    if not is_whole or not 1 <= given <= MAX_NEEDED:
+    if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= MAX_NEEDED:
         raise RoutingRefused(name, f"is a number of people from 1 to {MAX_NEEDED}.")
     return given
 
