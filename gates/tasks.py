@@ -14,18 +14,18 @@ from gates.routers import worker as routers
 @shared_task(name="gates.notify")
 def notify() -> None:
     """Send what is due, on threads of this worker's own: its slots are for steps."""
-    sender.begin().knock()
+    sender.threads.begin().knock()
 
 
 @shared_task(name="gates.route")
 def route() -> None:
     """Post what is due at routers, on threads of this worker's own."""
-    routers.begin().knock()
+    routers.threads.begin().knock()
 
 
 @worker_process_shutdown.connect
 @worker_shutdown.connect
 def leaving(**_: Any) -> None:
     """Let what is being sent come to its end."""
-    sender.end()
-    routers.end()
+    sender.threads.end()
+    routers.threads.end()

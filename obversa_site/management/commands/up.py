@@ -42,8 +42,8 @@ class Command(BaseCommand):
             worker = None if options["no_worker"] else EmbeddedWorker()
             if worker is not None:
                 worker.start()
-                sender.begin()
-                routers.begin()
+                sender.threads.begin()
+                routers.threads.begin()
             try:
                 serve(options["host"], options["port"], partial(self._tell, options["host"]))
             except CannotListen as trouble:
@@ -51,8 +51,8 @@ class Command(BaseCommand):
             finally:
                 if worker is not None:
                     worker.stop()
-                    sender.end()
-                    routers.end()
+                    sender.threads.end()
+                    routers.threads.end()
         self.stdout.write("Stopped.")
 
     def _tell(self, host: str, port: int) -> None:

@@ -11,6 +11,7 @@ import pytest
 from django.core import mail as mailbox
 
 from gates import services
+from gates.errands import Errands
 from gates.models import Delivery
 from gates.notify import mail, sender
 from gates.notify.errors import NotSent
@@ -42,13 +43,13 @@ def test_many_that_send_at_once_send_one_message() -> None:
 
 
 @pytest.fixture
-def own_sender() -> Iterator[sender.Sender]:
-    made = sender.begin()
+def own_sender() -> Iterator[Errands]:
+    made = sender.threads.begin()
     yield made
-    sender.end()
+    made.end()
 
 
-def test_a_commit_wakes_the_sender_of_its_process(own_sender: sender.Sender) -> None:
+def test_a_commit_wakes_the_sender_of_its_process(own_sender: Errands) -> None:
     ways.mail_to("ada")
     began = time.monotonic()
     factories.pending_gate()
@@ -62,7 +63,7 @@ def test_a_commit_wakes_the_sender_of_its_process(own_sender: sender.Sender) -> 
 
 
 def test_a_deadline_and_an_answer_come_while_a_notifier_hangs_and_then_fails(
-    own_sender: sender.Sender, monkeypatch: pytest.MonkeyPatch
+    own_sender: Errands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """peers.md D12, with the sender of a real process."""
     ways.mail_to("ada")
@@ -93,13 +94,13 @@ def test_a_deadline_and_an_answer_come_while_a_notifier_hangs_and_then_fails(
         assert ways.states(request=late) == [("gate.requested", "sending")]
     finally:
         free.set()
-    own_sender.stop()
+    own_sender.end()
 
     assert ("gate.requested", "failed") in ways.states(request=late)
 
 
 def test_a_channel_that_hangs_keeps_no_other_waiting(
-    own_sender: sender.Sender, monkeypatch: pytest.MonkeyPatch
+    own_sender: Errands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ways.mail_to("ada")
     ways.mail_to("eve")

@@ -171,14 +171,13 @@ def test_the_sweep_makes_calls_that_everybody_forgot(service: Service) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_the_threads_of_a_worker_post_what_is_due(service: Service) -> None:
     router(service)
-    caller = worker.Caller()
-    caller.start()
+    caller = worker.threads.begin()
     try:
         rows = [asked(gate_id=f"g{number}", stream=f"s{number}") for number in range(5)]
         caller.knock()
         factories_wait(lambda: Response.objects.count() == len(rows))
     finally:
-        caller.stop()
+        caller.end()
 
     assert {fresh(row).status for row in rows} == {"answered"}
     assert len(service.got) == len(rows)
