@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,11 +14,6 @@ from runs.drivers.memory import RunResult
 from tests.shapes.team import Team, decision
 
 Line = dict[str, Any]
-
-
-@pytest.fixture
-def team(tmp_path: Path) -> Team:
-    return Team(tmp_path)
 
 
 def go(team: Team, job: Any, **options: Any) -> RunResult:

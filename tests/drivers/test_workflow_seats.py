@@ -12,33 +12,10 @@ from runs import (
     dag,
     exit_code_for,
     fn_job,
-    run,
     stage,
     workflow,
 )
-from runs.drivers.memory import RunResult
-from tests.shapes.team import Team, decision
-
-
-@pytest.fixture
-def team(tmp_path: Path) -> Team:
-    return Team(tmp_path)
-
-
-def go(team: Team, job: Any, **options: Any) -> RunResult:
-    return run(job, cwd=team.folder, **options)
-
-
-def ends(result: RunResult) -> dict[str, str]:
-    """How each stage ended."""
-    data: Any = result.outcome.data
-    return {name: outcome["status"] for name, outcome in data.items()}
-
-
-def of_stage(result: RunResult, name: str = "write") -> Any:
-    data: Any = result.outcome.data
-    return data[name]
-
+from tests.shapes.team import Team, decision, go, of_stage
 
 # --- boundaries -----------------------------------------------------------------------------------
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from runs import TeamSeat, stage, workflow
+from runs import TeamSeat, run, stage, workflow
+from runs.drivers.memory import RunResult
 from runs.kernel.turns import AgentRequest
 from runs.testing import mock_seat
 
@@ -68,3 +69,20 @@ class Team:
             roles=roles,
             stages=[stage("write", **{**keys, "refine": refine, **more})],
         )
+
+
+def go(team: Team, job: Any, **options: Any) -> RunResult:
+    """Run it in the team's folder."""
+    return run(job, cwd=team.folder, **options)
+
+
+def ends(result: RunResult) -> dict[str, str]:
+    """How each stage ended."""
+    data: Any = result.outcome.data
+    return {name: outcome["status"] for name, outcome in data.items()}
+
+
+def of_stage(result: RunResult, name: str = "write") -> Any:
+    """The outcome of a stage, as the workflow's own holds it."""
+    data: Any = result.outcome.data
+    return data[name]
