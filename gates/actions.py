@@ -16,18 +16,13 @@ from runs.kernel.actions import ACTION, ALLOW_ALWAYS, ALLOW_CONVERSATION, ALLOW_
 from runs.kernel.grants import MAX_DAYS
 from runs.kernel.state import RunState
 from runs.plaintext import visible
+from runs.report.action_words import DECISIONS
 
 _LABELS: Final[Mapping[str, str]] = {
     ALLOW_ONCE: "Allow once",
     ALLOW_CONVERSATION: "Allow for this conversation",
     ALLOW_ALWAYS: "Always allow",
     DENY: "Deny",
-}
-_DONE: Final[Mapping[str, str]] = {
-    ALLOW_ONCE: "allowed once",
-    ALLOW_CONVERSATION: "allowed for the conversation",
-    ALLOW_ALWAYS: "always allowed",
-    DENY: "denied",
 }
 _KEYS: Final[Mapping[str, str]] = {ALLOW_ONCE: "y", DENY: "n"}
 _EFFECTS: Final[Mapping[str, str]] = {
@@ -149,13 +144,13 @@ def rule_of(row: Request, decision: str, starter: str) -> str:
 def decision_words(response: Any) -> str:
     """What was decided, in a few words; nothing for another kind of answer."""
     decision = response.get("decision") if isinstance(response, Mapping) else None
-    return _DONE.get(decision, "") if isinstance(decision, str) else ""
+    return DECISIONS.get(decision, "") if isinstance(decision, str) else ""
 
 
 def verdict_of(response: Any) -> str:
     """Yes or no, where the answer is about an action."""
     decision = response.get("decision") if isinstance(response, Mapping) else None
-    if not isinstance(decision, str) or decision not in _DONE:
+    if not isinstance(decision, str) or decision not in DECISIONS:
         return ""
     return "yes" if decision in ALLOWS else "no"
 
