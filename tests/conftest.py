@@ -55,6 +55,16 @@ def _uses_database(item: pytest.Item) -> bool:
     return not DATABASE_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
 
 
+@pytest.fixture(autouse=True)
+def own_workflows() -> Iterator[None]:
+    """A workflow that a test publishes under a known name is that one again after it."""
+    from runs import publishing
+
+    before = dict(publishing._offered)
+    yield
+    publishing._offered.update(before)
+
+
 @pytest.fixture
 def ada(db: None) -> Api:
     """Who may answer, as a caller of the API."""

@@ -53,6 +53,7 @@ def test_a_started_run_has_the_shape_that_programs_rely_on(ada: Api, ship: str) 
         "waitingOn": [],
         "heldReason": "",
         "outcome": None,
+        "overridden": False,
         "params": {"version": "1", "dry": False},
         "labels": {"team": "platform"},
         "stream": "",
