@@ -6,10 +6,11 @@ import os
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from gates import services as gates
-from gates.errors import GateError
-from gates.models import Request
+from gates.errors import AlreadyAnswered, GateError
+from gates.models import Grant, Request
 from runs import services
 from runs.drivers.context import Context
 from runs.models import Run
@@ -20,6 +21,7 @@ from tests.acting import DENY, FIRST, ONCE, Downstream, calling, publish_post
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROUNDS = int(os.environ.get("OBVERSA_TEST_RACE_ROUNDS", "5"))
+HANDS = 100
 
 
 @pytest.fixture
@@ -48,6 +50,44 @@ def test_of_many_decisions_at_once_one_counts_and_runs_once(downstream: Downstre
     decided = [event.fields["decision"] for event in flows.events(run, "approval.decided")]
     assert decided == [won[0].response["decision"]]
     assert len(downstream.sent) == int(decided == ["allow_once"])
+
+
+@pytest.mark.timeout(300)
+def test_of_a_hundred_decisions_at_once_one_counts_and_runs_once_a9() -> None:
+    downstream = Downstream()
+    names = [f"hand-{number}" for number in range(HANDS)]
+    publish_post(downstream, audience={"users": names})
+    hands = [factories.person(name) for name in names]
+    assert all(who.tokens for who in hands)
+    run = flows.ran(calling(FIRST))
+    row = Request.objects.get(run=run)
+
+    def decide(index: int) -> Any:
+        who, response = hands[index], {**(ONCE, DENY)[index % 2], "note": f"by {index}"}
+        try:
+            return gates.submit(
+                row.pk, principal=who, token=None, digest=row.digest, response=response
+            )
+        finally:
+            # There are more hands than connections.
+            connection.close()
+
+    results = flows.at_once(HANDS, decide)
+    flows.work(run)
+
+    (won,) = [one for one in results if not isinstance(one, Exception)]
+    lost = [one for one in results if isinstance(one, AlreadyAnswered)]
+    assert len(lost) == HANDS - 1
+    assert all(one.details["response"] == won.response for one in lost)
+    (decided,) = flows.events(run, "approval.decided")
+    assert (decided.fields["decision"], decided.fields["note"]) == (
+        won.response["decision"],
+        won.response["note"],
+    )
+    ran = int(won.response["decision"] == "allow_once")
+    assert len(downstream.sent) == len(flows.events(run, "tool.completed")) == ran
+    assert flows.kinds(run).count("callback-submitted") == 1
+    assert not Grant.objects.exists()
 
 
 def test_a_cancel_and_a_yes_at_once_leave_no_call_unrecorded(downstream: Downstream) -> None:
