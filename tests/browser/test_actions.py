@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -15,13 +13,13 @@ from gates.models import Grant, Request
 from runs import publishing, registry, services
 from runs.models import Event, Run
 from tests.browser.acting_flow import NAME
-from tests.browser.conftest import PATIENCE_MS, Visit
+from tests.browser.conftest import Visit
 from tests.browser.product import Product
 from tests.browser.test_axe import findings
+from tests.browser.waiting import until
 from tests.factories import ada
 
 Start = Callable[[str], Run]
-T = TypeVar("T")
 
 
 @pytest.fixture
@@ -37,15 +35,6 @@ def start(product: Product) -> Start:
 
 def question_of(run: Run) -> Request:
     return until(lambda: Request.objects.filter(run=run).first())
-
-
-def until(look: Callable[[], T | None]) -> T:
-    """What the server's own worker has brought about by now."""
-    end = time.monotonic() + PATIENCE_MS / 1000
-    while (found := look()) is None:
-        assert time.monotonic() < end, "The server has not come so far."
-        time.sleep(0.05)
-    return found
 
 
 def ended(run: Run) -> str:

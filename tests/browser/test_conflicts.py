@@ -104,7 +104,7 @@ def test_a_claim_taken_away_under_typing_keeps_the_text(bot: Bot, visit: Visit) 
 
     oda.goto(question.get_absolute_url())
     oda.get_by_text("Release it for ada").click()
-    oda.get_by_label("Reason").fill("Ada is on leave")
+    oda.locator(f"#force-{question.pk}").fill("Ada is on leave")
     oda.get_by_role("button", name="Force release").click()
     expect(oda.locator(".timeline")).to_contain_text("claim taken away")
 

@@ -12,6 +12,7 @@ from tests.browser.asking import Bot
 from tests.browser.conftest import Visit
 from tests.browser.test_axe import findings
 from tests.browser.test_live import is_live
+from tests.browser.waiting import until
 from tests.factories import user
 from tests.gates.notify import ways
 
@@ -55,12 +56,12 @@ def test_new_questions_are_shown_by_the_browser_once_somebody_asked_for_it(
     is_live(page)
     question = bot.ask("Ship <b>2.4.0</b>?")
 
-    page.wait_for_function("window.shown.length === 1")
-    title, body, tag = shown(page)[0]
+    # The title changes with the frame that brings the notice.
+    expect(page).to_have_title("(2) Settings \u00b7 Obversa")
+    (notice,) = until(lambda: shown(page) or None)
+    title, body, tag = notice
     assert (title, tag) == ("Ship <b>2.4.0</b>?", f"gate-{question.pk}")
     assert body == question.fingerprint
-    # The tab says it too, wherever one is.
-    expect(page).to_have_title("(2) Settings \u00b7 Obversa")
 
     page.evaluate("localStorage.setItem('test-focus', 'yes')")
     bot.ask("While somebody looks?")
