@@ -23,7 +23,6 @@ urlpatterns = [
     path("gates/<uuid:pk>/receipt/", receipt_views.receipt, name="receipt"),
     path("gates/<uuid:pk>/evidence/<str:digest>/", evidence_views.page, name="evidence"),
     path("gates/<uuid:pk>/files/<int:index>/", diff_views.diff_file, name="diff-file"),
-    path("gates/<uuid:pk>/receipt/", receipt_views.receipt, name="receipt"),
     path("gates/<uuid:pk>/claim/", views.claim, name="claim"),
     path("gates/<uuid:pk>/release/", views.release, name="release"),
     path("gates/<uuid:pk>/answer/", views.answer, name="answer"),
