@@ -35,10 +35,14 @@ def first_line(text: str, limit: int = 300) -> str:
 
 def without_marks(line: str) -> str:
     """One line of Markdown as its reader would say it; what only looks like a mark stays."""
-    parts = _CODE.split(_START.sub("", line))
+    parts = _CODE.split(_ESCAPED.sub(_put_away, _START.sub("", line)))
     # Every second part stood between backticks, where nothing is a mark.
     parts[::2] = [_plain(part) for part in parts[::2]]
-    return "".join(parts).strip()
+    return "".join(parts).translate(_PUT_BACK).strip()
+
+
+def _put_away(found: re.Match[str]) -> str:
+    return found[0] if found[1] is None else chr(_AWAY + _MARKS.index(found[1]))
 
 
 def _plain(part: str) -> str:
@@ -51,6 +55,12 @@ def _inner(found: re.Match[str]) -> str:
 
 
 _START: Final = re.compile(r"^\s{0,3}(?:#{1,6}\s+|>\s?|[-*+]\s+)")
+# A mark behind a backslash is itself. Meanwhile it is one of the 32 controls that visible()
+# spells out, so none of them stands in the text.
+_MARKS: Final = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+_AWAY: Final = 0x80
+_PUT_BACK: Final = {_AWAY + place: mark for place, mark in enumerate(_MARKS)}
+_ESCAPED: Final = re.compile(r"`+[^`]+`+|\\([!-/:-@\[-`{-~])")
 _CODE: Final = re.compile(r"`+([^`]+)`+")
 _LINK: Final = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 # A name such as a_b_c is no emphasis, and neither is 2 * 3 * 4.

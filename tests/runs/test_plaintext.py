@@ -19,6 +19,9 @@ from runs.plaintext import first_line
         ("> quoted", "quoted"),
         ("- an item", "an item"),
         ("***", "***"),
+        (r"Publish \<b\> \*now\* as \_x\_", "Publish <b> *now* as _x_"),
+        (r"\`no code\`, `a\*b`, \\ and C:\dir", r"`no code`, a\*b, \ and C:\dir"),
+        (r"\# no head", "# no head"),
     ],
 )
 def test_a_line_is_read_as_its_reader_would_say_it(text: str, told: str) -> None:
