@@ -63,8 +63,8 @@ def hint_ms(headers: Mapping[str, str], now: datetime) -> int | None:
     """How long the other side asks to be left alone, if it says (interactions.md I87)."""
     for name, factor in (("retry-after-ms", 1), ("retry-after", 1000)):
         with contextlib.suppress(ValueError, OverflowError):
-            given = float(headers.get(name, ""))
-            return int(given * factor) if given >= 0 else None
+            if (given := float(headers.get(name, ""))) >= 0:
+                return int(given * factor)
     try:
         at = parsedate_to_datetime(headers.get("retry-after", ""))
     except (ValueError, TypeError):

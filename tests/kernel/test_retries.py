@@ -28,8 +28,30 @@ def test_the_ranges_of_the_defaults_i85(failed: int, least: int, most: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("hint", "wait"), [(None, 500), (100, 500), (2_000, 2_000), (90_000, 60_000)]
+    ("failed", "chance", "wait"),
+    [
+        (1, 0.0, 500),
+        (1, 0.3, 463),
+        (1, 1.0, 375),
+        (2, 1.0, 750),
+        (2, 0.5, 875),
+        (3, 0.25, 1_875),
+        (4, 0.0, 4_000),
+        (5, 0.0, 8_000),
+        (6, 0.0, 8_000),
+    ],
 )
+def test_the_wait_is_the_one_of_the_formula_i85(failed: int, chance: float, wait: int) -> None:
+    assert RetryPolicy().delay_ms(failed, chance) == wait
+
+
+@pytest.mark.parametrize(
+    ("hint", "wait"),
+    [
+        (None, 500), (0, 500), (100, 500), (500, 500), (501, 501), (2_000, 2_000),
+        (60_000, 60_000), (60_001, 60_000), (90_000, 60_000), (600_000, 60_000),
+    ],
+)  # fmt: skip
 def test_a_hint_is_a_floor_up_to_its_cap_i85_i87(hint: int | None, wait: int) -> None:
     assert RetryPolicy().delay_ms(1, 0.0, hint) == wait
 
