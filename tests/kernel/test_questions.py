@@ -51,6 +51,9 @@ def test_keys_are_given_by_place_and_meet_no_other() -> None:
     assert keys("One?", "Two?") == ["answer1", "answer2"]
     assert keys(Question("One?", key="a"), Question("Two?", key="a")) == ["a", "answer2"]
     assert keys("One?", Question("Two?", key="answer1")) == ["answer1_", "answer1"]
+    named = [Question("One?", key="answer2"), "Two?", Question("Three?", key="answer2")]
+    assert keys(*named)[0] == "answer2"
+    assert len(set(keys(*named))) == 3
 
 
 def test_a_blank_question_is_dropped_and_keeps_its_place_in_the_answers() -> None:

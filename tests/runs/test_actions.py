@@ -339,6 +339,8 @@ def test_whoever_lost_the_permission_since_runs_nothing(downstream: Downstream) 
 
     assert message(run).startswith("forbidden")
     assert downstream.sent == []
+    (refused,) = flows.events(run, "tool.refused")
+    assert (refused.fields["tool"], refused.fields["code"]) == ("publish_post", "forbidden")
 
 
 def test_a_tool_one_may_not_use_is_refused_as_if_it_was_not_there(downstream: Downstream) -> None:
