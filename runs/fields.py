@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.db import models
 
-from runs.kernel.jsonable import parse_json, snapshot
+from runs.kernel.jsonable import MAX_DEPTH, parse_json, snapshot
+from runs.kernel.plain import as_given, is_checked
 
 if TYPE_CHECKING:
     _Text = models.TextField[Any, Any]
@@ -51,8 +52,7 @@ def stored(value: Any) -> str:
     """
     if type(value) is Ready:
         return value
-    checked = snapshot(value)
-    return json.dumps(checked, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return as_given(value if is_checked(value, MAX_DEPTH) else snapshot(value))
 
 
 def read_stored(text: str) -> Any:

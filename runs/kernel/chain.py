@@ -8,19 +8,17 @@ Whoever changes one event and leaves the rest breaks the chain at that event.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from runs.kernel.events import Event
-from runs.kernel.jsonable import MAX_SAFE_INTEGER, canonical_json, thaw
+from runs.kernel.jsonable import MAX_DEPTH, canonical_json, thaw
+from runs.kernel.plain import in_order, is_plain
 
 START: Final = ""
-_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 _PARTS: Final = frozenset({"seq", "kind", "ts", "path", "actor", "surface", "key", "fields"})
-# Below this mark the order of code points is that of UTF-16 units (gates.md G3).
-_FIRST_SURROGATE: Final = "\ud800"
+_ROOM: Final = MAX_DEPTH + 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,21 +104,5 @@ def _broken(seq: int, text: str, count: int, head: str) -> Verdict:
 
 
 def _canonical(value: Any) -> str:
-    """The canonical text; by the fast way where that gives the same, which is nearly always."""
-    if _is_plain(value):
-        return _encode(value)
-    return canonical_json(value)
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether there is no number and no key that the two ways write or sort in two ways."""
-    if value is None or isinstance(value, str | bool):
-        return True
-    if isinstance(value, int):
-        return -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER
-    if isinstance(value, dict):
-        return all(
-            (key.isascii() or max(key) < _FIRST_SURROGATE) and _is_plain(item)
-            for key, item in value.items()
-        )
-    return isinstance(value, list | tuple) and all(map(_is_plain, value))
+    """The canonical text; what holds an event nests deeper than the event's own fields may."""
+    return in_order(value) if is_plain(value, _ROOM) else canonical_json(value)

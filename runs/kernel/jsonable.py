@@ -21,6 +21,7 @@ from runs.kernel.frozen import (
     thaw,
     too_deep,
 )
+from runs.kernel.plain import in_order, is_plain
 
 __all__ = [
     "MAX_DEPTH",
@@ -46,6 +47,13 @@ _MAX_INTEGER_TEXT = 400
 
 def canonical_json(value: object) -> str:
     """The one text of a value: equal values, equal text, on every machine."""
+    if is_plain(value, MAX_DEPTH):
+        return in_order(value)
+    return _by_the_rules(value)
+
+
+def _by_the_rules(value: object) -> str:
+    """The canonical text of any value, and the refusal of what has none."""
     frozen = snapshot(value)
     try:
         return rfc8785.dumps(cast(Any, frozen)).decode()

@@ -1,0 +1,92 @@
+"""Which values Python's own encoder writes as they have to be written, found without a copy.
+
+It is many times as quick as the writer of canonical texts, and nearly every value is one of these.
+Both questions are asked of exact types: what is only like text or like a number takes the long way,
+and so does whatever is refused there, with its path.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from runs.kernel.frozen import MAX_SAFE_INTEGER, FrozenDict, FrozenList
+
+in_order: Final = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), sort_keys=True, check_circular=False
+).encode
+as_given: Final = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False
+).encode
+
+# Below this mark the order of code points is that of UTF-16 units (gates.md G3).
+_FIRST_SURROGATE: Final = "\ud800"
+_OBJECTS: Final = frozenset({dict, FrozenDict})
+_ARRAYS: Final = frozenset({list, tuple, FrozenList})
+
+
+def is_plain(value: Any, room: int) -> bool:
+    """Whether `in_order` writes the canonical text of it; containers nest at most `room` deep."""
+    kind = type(value)
+    if kind in _LEAVES:
+        return _LEAVES[kind](value)
+    if room <= 0:
+        return False
+    if kind in _OBJECTS:
+        for key, item in value.items():
+            if not (_is_sorted_alike(key) and is_plain(item, room - 1)):
+                return False
+        return True
+    return kind in _ARRAYS and all(is_plain(item, room - 1) for item in value)
+
+
+def is_checked(value: Any, room: int) -> bool:
+    """Whether `as_given` writes what `snapshot` would hand back: all of it is JSON."""
+    kind = type(value)
+    if kind in _LEAVES:
+        return _LEAVES[kind](value)
+    if kind is float:
+        return math.isfinite(value)
+    if kind is FrozenDict or kind is FrozenList:
+        return bool(value.height <= room)
+    if room <= 0:
+        return False
+    if kind is dict:
+        for key, item in value.items():
+            if not (type(key) is str and _is_text(key) and is_checked(item, room - 1)):
+                return False
+        return True
+    return kind in _ARRAYS and all(is_checked(item, room - 1) for item in value)
+
+
+def _is_sorted_alike(key: object) -> bool:
+    return type(key) is str and (key.isascii() or max(key) < _FIRST_SURROGATE)
+
+
+def _is_text(value: str) -> bool:
+    """Whether no half of a pair stands alone in it."""
+    if value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_exact(value: int) -> bool:
+    return -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER
+
+
+def _always(_: object) -> bool:
+    return True
+
+
+_LEAVES: Final[dict[type, Callable[[Any], bool]]] = {
+    str: _is_text,
+    int: _is_exact,
+    bool: _always,
+    type(None): _always,
+}
