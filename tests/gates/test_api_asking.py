@@ -14,6 +14,7 @@ from runs.kernel.jsonable import parse_json
 from runs.models import Run
 from tests import factories
 from tests.gates.calls import DEFINITION, Api, code, person, program
+from tests.pages import client_of, page_of
 
 pytestmark = pytest.mark.django_db
 
@@ -135,6 +136,41 @@ def test_a_gate_id_that_its_column_cannot_hold_goes_out_whole(bot: Api, gate_id:
     found = bot.get("/requests", requestId=told["requestId"]) if "\0" not in gate_id else None
     if found is not None:
         assert [row["id"] for row in found.json()["items"]] == [told["id"]]
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["NaN", "1e400", "9007199254740993", "1" * 401, "9" * 5000],
+    ids=lambda text: text[:20],
+)
+def test_a_number_that_json_does_not_hold_is_400_and_leaves_nothing(bot: Api, number: str) -> None:
+    asked = json.dumps({**DEFINITION, "stream": "s", "input": {"n": 0}})
+    refused = bot.post("/requests", asked.replace('{"n": 0}', f'{{"n": {number}}}'))
+
+    assert code(refused) == (400, "INVALID_JSON_VALUE")
+    assert refused.json()["error"]["details"]["path"] in ("/input/n", "")
+    assert not Run.objects.exists()
+
+    row = factories.external_request(schema={})
+    kinds = factories.event_kinds(row.run, prefix="")
+    body = f'{{"digest": "{row.digest}", "response": {{"n": {number}}}}}'
+    assert code(person(factories.ada()).post(f"/requests/{row.pk}/submit", body))[0] == 400
+    assert factories.event_kinds(row.run, prefix="") == kinds
+
+
+@pytest.mark.parametrize("gate_id", ["a#b", "#", "ünï/…?x=1", "../%2e%2e/", "a b\n"])
+def test_any_gate_id_leads_to_its_page_and_is_answered_there(bot: Api, gate_id: str) -> None:
+    told = ask(bot, gateId=gate_id, audience=factories.FOR_ADA).json()
+    ada = client_of(factories.ada())
+    address = told["url"].partition("://")[2]
+    path = address[address.index("/") :]
+
+    assert "Approve release abc123?" in page_of(ada.get(path)).one("main").text
+    ada.post(f"{path}claim/")
+    sent = {"digest": told["digest"], "f-approved": "true"}
+    assert ada.post(f"{path}answer/", sent).status_code == 302
+    (answered,) = bot.get("/requests", requestId=told["requestId"]).json()["items"]
+    assert (answered["status"], answered["gateId"]) == ("answered", gate_id)
 
 
 def test_a_changed_question_takes_the_place_of_the_open_one(bot: Api) -> None:
