@@ -135,33 +135,47 @@ def _at_once(kinds: Sequence[Kind], given: Sequence[Rows]) -> Sequence[Any]:
 
 
 def _text(kind: Kind, rows: Rows) -> str:
-    columns = _columns(kind)
-    written = [
-        {
-            name: prepare(row[given]) if given in row else default
-            for name, given, prepare, default in columns
-        }
-        for row in rows
-    ]
-    value = written if isinstance(kind, Insert) else written[0]
+    form = _form(kind)
+    written = [form.written(row) for row in rows]
     # Times and ids are all there is beside what JSON knows; PostgreSQL reads them as Python says.
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    return _encode(written if isinstance(kind, Insert) else written[0])
 
 
-Column = tuple[str, str, statements.Prepare, Any]
+_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How a row of one kind is written: most values are, as they are given."""
+
+    names: frozenset[str]
+    defaults: Mapping[str, Any]
+    prepares: tuple[tuple[str, statements.Prepare], ...]
+
+    def written(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of all columns by name; what the row has beside them is left out."""
+        given = row if row.keys() <= self.names else {n: row[n] for n in self.names & row.keys()}
+        found = {**self.defaults, **given}
+        for name, prepare in self.prepares:
+            if name in given:
+                found[name] = prepare(given[name])
+        return found
 
 
 @lru_cache(maxsize=256)
-def _columns(kind: Kind) -> tuple[Column, ...]:
-    """Name in the text, name of the given value, preparation and default of each value."""
+def _form(kind: Kind) -> _Form:
     if isinstance(kind, Insert):
         written = statements.written(kind.model, "postgresql")
-        return tuple((name, name, prepare, default) for name, prepare, default in written)
-    named = [("set", name) for name in kind.changes] + [("if", name) for name in kind.where]
-    return tuple(
-        (f"{prefix}_{name}", f"{prefix}_{name}", statements.prepare_of(kind.model, name), None)
-        for prefix, name in named
-    )
+        defaults = {name: default for name, _, default in written}
+    else:
+        named = [("set", name) for name in kind.changes] + [("if", name) for name in kind.where]
+        written = tuple(
+            (f"{prefix}_{name}", statements.prepare_of(kind.model, name), None)
+            for prefix, name in named
+        )
+        defaults = {}
+    prepares = [(name, prepare) for name, prepare, _ in written if prepare is not statements.itself]
+    return _Form(frozenset(name for name, _, _ in written), defaults, tuple(prepares))
 
 
 @lru_cache(maxsize=256)

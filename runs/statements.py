@@ -72,11 +72,11 @@ def columns(model: type[models.Model]) -> list[Any]:
 def _prepare(field: Any, vendor: str) -> Prepare:
     """What makes a column's value of a Python value; text and numbers are it already."""
     if type(field) in _AS_THEY_ARE:
-        return _itself
+        return itself
     if type(field) is JSONText:
         return _text
     if vendor == "postgresql" and type(field) in _AS_THEY_ARE_ON_POSTGRESQL:
-        return _itself
+        return itself
     return lambda value: field.get_db_prep_save(value, connection)
 
 
@@ -84,7 +84,8 @@ def _text(value: Any) -> str | None:
     return None if value is None else stored(value)
 
 
-def _itself(value: Any) -> Any:
+def itself(value: Any) -> Any:
+    """The value of a column that takes what Python has."""
     return value
 
 

@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 from django.db import DataError, IntegrityError, connection, transaction
+from django.db.models import Model
 from django.test.utils import CaptureQueriesContext
 
+from gates.models import Request, Response
+from runs import batch as batches
 from runs import statements
 from runs.batch import Batch
 from runs.models import Artifact, Attempt, Event, Run, Step
@@ -48,6 +51,18 @@ def test_rows_get_the_same_values_and_defaults_as_from_the_orm(run: Run) -> None
     assert statements.columns_of(found) == statements.columns_of(Step(**columns, id=found.pk))
     noted = Event.objects.get(run=run, seq=99)
     assert statements.columns_of(noted) == statements.columns_of(Event(**event, id=noted.pk))
+
+
+@pytest.mark.parametrize("model", [Run, Step, Event, Attempt, Artifact, Request, Response])
+def test_a_row_is_written_column_by_column_and_nothing_else_of_it(model: type[Model]) -> None:
+    full = {name: value for name, value in statements.columns_of(model()).items() if name != "id"}
+    columns = statements.written(model, "postgresql")
+    for row in (full, {}, dict(list(full.items())[::2]), {**full, "id": None, "beside": object()}):
+        wanted = {
+            name: prepare(row[name]) if name in row else default
+            for name, prepare, default in columns
+        }
+        assert batches._form(batches.Insert(model)).written(row) == wanted
 
 
 def test_a_row_that_is_there_gets_the_named_columns_alone(run: Run) -> None:
