@@ -30,8 +30,8 @@ _ARRAYS: Final = frozenset({list, tuple, FrozenList})
 def is_plain(value: Any, room: int) -> bool:
     """Whether `in_order` writes the canonical text of it; containers nest at most `room` deep."""
     kind = type(value)
-    if kind in _LEAVES:
-        return _LEAVES[kind](value)
+    if kind in _PLAIN:
+        return _PLAIN[kind](value)
     if room <= 0:
         return False
     if kind in _OBJECTS:
@@ -45,10 +45,8 @@ def is_plain(value: Any, room: int) -> bool:
 def is_checked(value: Any, room: int) -> bool:
     """Whether `as_given` writes what `snapshot` would hand back: all of it is JSON."""
     kind = type(value)
-    if kind in _LEAVES:
-        return _LEAVES[kind](value)
-    if kind is float:
-        return math.isfinite(value)
+    if kind in _CHECKED:
+        return _CHECKED[kind](value)
     if kind is FrozenDict or kind is FrozenList:
         return bool(value.height <= room)
     if room <= 0:
@@ -80,13 +78,21 @@ def _is_exact(value: int) -> bool:
     return -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER
 
 
+def _is_written_alike(value: float) -> bool:
+    """Whether Python's digits are ECMAScript's: a fraction for which neither takes an exponent."""
+    return 1e-4 <= abs(value) < 1e15 and not value.is_integer()
+
+
 def _always(_: object) -> bool:
     return True
 
 
-_LEAVES: Final[dict[type, Callable[[Any], bool]]] = {
+_Leaf = Callable[[Any], bool]
+_EITHER: Final[dict[type, _Leaf]] = {
     str: _is_text,
     int: _is_exact,
     bool: _always,
     type(None): _always,
 }
+_PLAIN: Final[dict[type, _Leaf]] = {**_EITHER, float: _is_written_alike}
+_CHECKED: Final[dict[type, _Leaf]] = {**_EITHER, float: math.isfinite}

@@ -90,6 +90,13 @@ def test_a_stored_text_is_that_of_the_frozen_copy(value: Any) -> None:
     assert _said(stored, value) == _said(_as_stored_before, value)
 
 
+@settings(max_examples=1000, deadline=None)
+@given(st.floats(1e-5, 1e17) | st.floats() | st.floats(0, 2e9).map(lambda given: round(given, 3)))
+def test_a_number_is_written_as_the_rules_of_rfc_8785_write_it(number: float) -> None:
+    for value in (number, -number, {"at": [number]}):
+        assert _said(canonical_json, value) == _said(jsonable._by_the_rules, value)
+
+
 def nested(depth: int, inner: Any = None) -> Any:
     value: Any = inner
     for level in range(depth):
@@ -116,16 +123,30 @@ def test_a_value_that_contains_itself_is_refused_by_either_way() -> None:
 
 
 def test_ordinary_values_take_the_quick_way() -> None:
-    value = {"é": ["x", 1, True, None], "a": FrozenDict(b=[2**53 - 1]), "text": "\U0001f600"}
+    value = {"é": ["x", 1, True, None], "a": FrozenDict(b=[2**53 - 1, 0.25]), "text": "\U0001f600"}
 
     assert is_plain(value, MAX_DEPTH)
     assert in_order(value) == jsonable._by_the_rules(value)
-    assert is_checked({**value, "share": 0.5}, MAX_DEPTH)
+    assert is_checked({**value, "share": 1.0}, MAX_DEPTH)
     assert as_given({"b": 0.5, "a": 1}) == '{"b":0.5,"a":1}'
 
 
 @pytest.mark.parametrize(
-    "value", [0.5, 2**53, "\ud800", {"\ue000": 1}, {1: 2}, Colour.RED, Word("w"), Number(1), b"x"]
+    "value",
+    [
+        1.0,
+        -0.0,
+        9.9e-5,
+        1e15,
+        2**53,
+        "\ud800",
+        {"\ue000": 1},
+        {1: 2},
+        Colour.RED,
+        Word("w"),
+        Number(1),
+        b"x",
+    ],
 )
 def test_what_two_writers_may_write_in_two_ways_takes_the_long_one(value: Any) -> None:
     assert not is_plain(value, MAX_DEPTH)
