@@ -2,6 +2,7 @@
 import { element, isTyping } from "./dom.js";
 import { refresh } from "./refresh.js";
 
+const FILL_MS = 3000;
 let caughtUpAfter = null;
 let marker = null;
 let lastStatus = document.querySelector("#run-status")?.dataset.status;
@@ -82,9 +83,18 @@ export function settleEvents() {
 }
 
 let filling = 0;
+let later = 0;
 
+/** Read the page again, at once or when three seconds have gone by since the last time. */
 function fillGap() {
-  if (Date.now() - filling < 3000) return;
+  if (later) return;
+  const wait = filling + FILL_MS - Date.now();
+  if (wait > 0) later = setTimeout(fill, wait);
+  else fill();
+}
+
+function fill() {
+  later = 0;
   filling = Date.now();
   refresh();
 }
