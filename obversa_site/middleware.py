@@ -12,6 +12,7 @@ from django.http.request import UnreadablePostError
 from gates.errors import CursorRefused
 from obversa_site.errors import bad_request, forbidden, not_found, too_large
 from runs.access import Forbidden, NotVisible
+from runs.replies import PageUnknown
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
 
@@ -67,7 +68,7 @@ class Refusals:
             return not_found(request, error)
         if isinstance(error, Forbidden):
             return forbidden(request, error)
-        if isinstance(error, CursorRefused):
+        if isinstance(error, CursorRefused | PageUnknown):
             return bad_request(request, error)
         return None
 

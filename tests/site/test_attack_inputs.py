@@ -62,7 +62,7 @@ def test_a_made_up_cursor_is_refused_by_the_api(ada: Client, path: str, cursor: 
 def test_a_made_up_cursor_is_refused_by_the_pages(ada: Client, cursor: str) -> None:
     team = factories.user("ada").groups.get()
 
-    for path in ("/", f"/teams/{team.pk}/"):
+    for path in ("/", f"/teams/{team.pk}/", "/grants/"):
         assert ada.get(path, {"cursor": cursor}).status_code == 400
 
 
