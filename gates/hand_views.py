@@ -49,6 +49,7 @@ def _act(request: HttpRequest, pk: UUID, act: Callable[[Principal], Any]) -> Htt
     except (ReasonMissing, NotAssignable) as missing:
         page = pages.gate_page(caller(request), pk)
         page.refusal = str(missing)
+        page.handed = {name: request.POST.get(name, "")[:500] for name in ("to", "reason")}
         return decision(request, page, 422)
     except GateError as refusal:
         return refused(request, pk, refusal)

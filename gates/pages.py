@@ -58,6 +58,8 @@ class GatePage:
     banner: Mapping[str, str] | None = None
     conflict: Mapping[str, Any] | None = None
     refusal: str = ""
+    # What somebody wrote who hands the question on, when that was refused.
+    handed: Mapping[str, str] | None = None
     typed_note: str = ""
     receipt: Mapping[str, Any] | None = None
     summary: list[subject.Fact] = field(default_factory=list)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.urls import reverse
 
 from gates import services
 from gates.access import Forbidden, NotVisible
@@ -23,6 +24,7 @@ from runs.kernel import callbacks
 from runs.kernel.events import CALLBACK_KINDS
 from runs.models import Event
 from tests import factories
+from tests.pages import client_of, page_of
 
 pytestmark = pytest.mark.django_db
 TEAM: dict[str, Any] = {"groups": ["Team"], "keys": ["bot"]}
@@ -221,3 +223,21 @@ def test_the_contracts_own_history_still_replays() -> None:
     )
 
     assert replayed.requests[gate.request_id].router_id == member("ada").actor
+
+
+@pytest.mark.parametrize("hx", [True, False])
+def test_a_name_that_is_refused_stays_in_its_open_form(*, hx: bool) -> None:
+    gate = asked()
+    where = reverse("gates:assign", args=[gate.pk])
+    given = {"to": "nobdoy", "reason": '"><b>she knows it'}
+
+    answer = client_of(factories.operator()).post(
+        where, given, headers={"HX-Request": "true"} if hx else {}
+    )
+
+    assert answer.status_code == 422
+    page = page_of(answer)
+    [to], [reason] = page.all("input", name="to"), page.all("input", name="reason")
+    assert (to.attributes["value"], reason.attributes["value"]) == (given["to"], given["reason"])
+    [fold] = [one for one in page.all("details") if "hand" in one.attributes["class"].split()]
+    assert "open" in fold.attributes
