@@ -42,7 +42,7 @@ class FileView:
 
     @property
     def path(self) -> str:
-        return visible(self.file.path)
+        return visible(self.file.path) or "a file without a name"
 
     @property
     def old_path(self) -> str:
@@ -50,11 +50,12 @@ class FileView:
 
     @property
     def name(self) -> str:
-        return self.path.rpartition("/")[2]
+        return self.path.rpartition("/")[2] or self.path
 
     @property
     def folder(self) -> str:
-        return self.path.rpartition("/")[0]
+        folder, _, name = self.path.rpartition("/")
+        return folder if name else ""
 
     @property
     def status(self) -> str:
