@@ -104,14 +104,17 @@ def test_the_first_decision_stands(downstream: Downstream) -> None:
     assert downstream.sent == []
 
 
+@pytest.mark.parametrize("late", [0, 1])
+@pytest.mark.parametrize("response", [ONCE, CONVERSATION, ALWAYS])
 def test_a_decision_at_the_end_of_its_time_is_refused_and_makes_no_grant(
-    downstream: Downstream,
+    downstream: Downstream, settings: LazySettings, response: dict[str, Any], late: int
 ) -> None:
+    settings.OBVERSA_STANDING_GRANTS = ["*:medium"]
     row = asked(conversation="c1")
-    later(row.run_id, 86_400)
+    later(row.run_id, 86_400 + late)
 
     with pytest.raises(Expired):
-        decide(factories.ada(), row, CONVERSATION)
+        decide(factories.ada(), row, response)
     assert Request.objects.get(pk=row.pk).status == "expired"
     assert Grant.objects.count() == 0
     flows.work()
