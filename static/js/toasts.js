@@ -32,7 +32,7 @@ on("click", "[data-toast-close]", (event, button) => button.closest("[data-toast
 
 document.addEventListener("htmx:error", (event) => {
   const status = event.detail.ctx?.response?.status;
-  if (!status) toast("The server could not be reached. Nothing was recorded; what you wrote is kept here.", "error");
+  if (!status) toast("The server did not answer, so it is not known whether this was recorded. What you wrote is kept here; sent again, the same answer counts once.", "error");
 });
 
 // A whole error page does not belong inside a pane.

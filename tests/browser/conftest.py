@@ -29,7 +29,10 @@ FLAGS = [
 SIZES = {"desk": (1440, 900), "phone": (390, 844)}
 PATIENCE_MS = 20_000
 # What a browser writes by itself about answers and sockets that a test provokes.
-EXPECTED = ("Failed to load resource", "WebSocket connection", "net::ERR_", "htmx:ws:error")
+EXPECTED = (
+    "Failed to load resource", "WebSocket connection", "net::ERR_", "htmx:ws:error",
+    "htmx:error: Failed to fetch",
+)  # fmt: skip
 
 expect.set_options(timeout=PATIENCE_MS)
 
