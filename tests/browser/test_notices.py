@@ -58,21 +58,23 @@ def test_new_questions_are_shown_by_the_browser_once_somebody_asked_for_it(
 
     # The title changes with the frame that brings the notice.
     expect(page).to_have_title("(2) Settings \u00b7 Obversa")
-    (notice,) = until(lambda: shown(page) or None)
-    title, body, tag = notice
+    # What was asked in the very second in which the page was made may be told as well.
+    told = until(lambda: [one for one in shown(page) if one[0] == question.decision_text] or None)
+    title, body, tag = told[0]
+    before = len(shown(page))
     assert (title, tag) == ("Ship <b>2.4.0</b>?", f"gate-{question.pk}")
     assert body == question.fingerprint
 
     page.evaluate("localStorage.setItem('test-focus', 'yes')")
     bot.ask("While somebody looks?")
     expect(page).to_have_title("(3) Settings \u00b7 Obversa")
-    assert len(shown(page)) == 1
+    assert len(shown(page)) == before
 
     page.evaluate("localStorage.setItem('test-focus', 'no')")
     page.get_by_role("button", name="Show no more").click()
     bot.ask("After it was switched off?")
     expect(page).to_have_title("(4) Settings \u00b7 Obversa")
-    assert len(shown(page)) == 1
+    assert len(shown(page)) == before
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
