@@ -90,6 +90,8 @@ def test_all_questions_are_answered_by_keys(asked: Request, visit: Visit) -> Non
     expect(paper.get_by_label("Other", exact=True)).to_be_checked()
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
+    # A button that took another's place rests for a moment, so that no double click presses it.
+    expect(page.get_by_role("button", name="Record the answer")).to_be_enabled()
     page.keyboard.press("Control+Enter")
 
     expect(page.locator(".receipt")).to_be_focused()
