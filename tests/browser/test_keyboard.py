@@ -52,6 +52,7 @@ def test_a_note_is_written_and_left_by_keys(bot: Bot, visit: Visit) -> None:
     page.keyboard.press("Tab")
     page.keyboard.type("yn jk: keys are text in here")
     expect(page.get_by_label("Note")).to_have_value("yn jk: keys are text in here")
+    expect(page.get_by_role("button", name="Approve")).to_be_enabled()
     page.keyboard.press("Control+Enter")
     expect(page.get_by_role("button", name="Approve")).to_be_focused()
     page.keyboard.press("Tab")
