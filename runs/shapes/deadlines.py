@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeGuard
 
 from runs.kernel import clocks
 from runs.kernel.answers import refusal
@@ -120,12 +120,11 @@ def _end(
 
 
 def _hours(who: str, name: str, given: object) -> float:
-    is_number = isinstance(given, int | float) and not isinstance(given, bool)
-    if not is_number or not 0 < float(given) <= MAX_HOURS:  # type: ignore[arg-type]  # a number by then
+    if not _is_up_to(given, MAX_HOURS):
         raise DeclarationError(
             f"{name} of {who} is a number of hours, more than 0 and at most {MAX_HOURS}."
         )
-    return given  # type: ignore[return-value]  # a number by then
+    return given
 
 
 def _calendar(who: str, given: object) -> dict[str, Any]:
@@ -136,10 +135,14 @@ def _calendar(who: str, given: object) -> dict[str, Any]:
 
 
 def _seconds(who: str, name: str, given: object) -> float:
-    is_number = isinstance(given, int | float) and not isinstance(given, bool)
-    if not is_number or not 0 < float(given) <= clocks.MAX_SECONDS:  # type: ignore[arg-type]  # a number by then
+    if not _is_up_to(given, clocks.MAX_SECONDS):
         raise DeclarationError(f"{name} of {who} is a number of seconds, more than 0.")
-    return given  # type: ignore[return-value]  # a number by then
+    return given
+
+
+def _is_up_to(given: object, most: float) -> TypeGuard[float]:
+    """Whether it is a number, more than 0 and at most this."""
+    return isinstance(given, int | float) and not isinstance(given, bool) and 0 < given <= most
 
 
 def _reminders(who: str, given: Sequence[float]) -> list[float]:

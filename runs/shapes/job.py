@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,13 +33,13 @@ class Asking:
 Body = Callable[[Any], Any]
 
 
-class Job:
+class Job(ABC):
     """A declared job. Calling it does its work in the caller's own thread."""
 
     shape: Shape
 
-    def __call__(self, ctx: Any) -> Any:
-        raise NotImplementedError  # pragma: no cover - each kind below says how
+    @abstractmethod
+    def __call__(self, ctx: Any) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)

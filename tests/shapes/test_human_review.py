@@ -101,7 +101,7 @@ def test_the_material_is_computed_anew_in_every_session_g135() -> None:
     respond(client, APPROVED)
     assert run(job, callbacks=client).outcome.status == "paused"
     (request,) = client.list_pending()
-    assert request.input["material"] == {"draft": "two"}  # type: ignore[index,call-overload]
+    assert request.input["material"] == {"draft": "two"}  # type: ignore[index,call-overload]  # it is an object
 
 
 def written(drafts: list[Any], seen: list[Any]) -> Any:
