@@ -128,7 +128,11 @@ if (CELERY_BROKER_URL or "").startswith("redis"):
 # not told which queues are its own takes from all of them.
 CELERY_TASK_QUEUES = [Queue(name) for name in ("control", "steps", "notify")]
 CELERY_TASK_DEFAULT_QUEUE = "control"
-CELERY_TASK_ROUTES = {"runs.execute": {"queue": "steps"}, "gates.notify*": {"queue": "notify"}}
+CELERY_TASK_ROUTES = {
+    "runs.execute": {"queue": "steps"},
+    "gates.notify": {"queue": "notify"},
+    "gates.route": {"queue": "notify"},
+}
 CELERY_BEAT_SCHEDULE = {"sweep": {"task": "runs.sweep", "schedule": 5.0}}
 CELERY_BEAT_SCHEDULE_FILENAME = str(OBVERSA_HOME / "celerybeat-schedule")
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False

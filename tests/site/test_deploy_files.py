@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from gates import tasks
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "deploy"
 FILES = sorted(path for path in FOLDER.rglob("*") if path.is_file())
@@ -38,6 +40,13 @@ def test_the_queues_are_those_that_work_is_sent_to() -> None:
             named |= {name for name in "".join(found).split(",") if name}
 
     assert named == {queue.name for queue in settings.CELERY_TASK_QUEUES}
+
+
+def test_what_goes_outside_is_told_on_its_own_queue() -> None:
+    routes = {name: to["queue"] for name, to in settings.CELERY_TASK_ROUTES.items()}
+
+    assert routes == {"runs.execute": "steps", "gates.notify": "notify", "gates.route": "notify"}
+    assert set(routes) <= set(tasks.notify.app.tasks)
 
 
 def test_the_guide_names_every_variable_of_the_example() -> None:
