@@ -9,13 +9,13 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from gates import deputies
+from gates.answers import deputies
 from gates.models import ApiKey, Grant, Request
 from gates.principals import Principal
-from runs import statements
 from runs.access import Forbidden, NotVisible
-from runs.audiences import audiences_with
 from runs.models import Run
+from runs.people.audiences import audiences_with
+from runs.turns import statements
 
 __all__ = [
     "Forbidden",

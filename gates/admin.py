@@ -16,15 +16,15 @@ import gates.notify.admin
 import gates.routers.admin  # noqa: F401  registers its own tables
 from gates import keys, services
 from gates.errors import GateError, ReasonMissing
-from gates.masking import masked_input
+from gates.evidence.masking import masked_input
 from gates.models import ApiKey, Deputy, Grant, Request, Response, Team
-from gates.timeline import timeline
+from gates.pages.timeline import timeline
 from runs.access import Forbidden, NotVisible
 from runs.admin import ReadOnly
-from runs.formfields import pretty
+from runs.inputs.formfields import pretty
 from runs.models import Run
+from runs.people.principals import Principal
 from runs.plaintext import visible
-from runs.principals import Principal
 from runs.queries import id_range, is_id_prefix
 
 

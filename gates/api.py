@@ -12,10 +12,11 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Path, Query, Router
 
 from gates import access, columns, queries, services, wire
-from gates.answer_schemas import ReceiptShape
+from gates.answers.answer_schemas import ReceiptShape
 from gates.errors import DefinitionRefused
 from gates.models import Request
 from gates.principals import Principal
+from gates.receipts.sealed import need_unchanged
 from gates.schemas import (
     DEFINITION,
     EXAMPLE_REQUEST,
@@ -30,7 +31,6 @@ from gates.schemas import (
     SubmitRequest,
     WithReason,
 )
-from gates.sealed import need_unchanged
 from runs.kernel.gate import create_callback_gate
 from runs.replies import caller, reply
 

@@ -11,15 +11,16 @@ class GatesConfig(AppConfig):
 
     def ready(self) -> None:
         """Keep the gates' rows in step with every record, sweep and rebuild."""
-        from gates import grants
         from gates.access import runs_with_questions_for
-        from gates.calendars import calendar_for
+        from gates.actions import grants
         from gates.notify import notices, sender
         from gates.projector import project, rebuild_requests
         from gates.routers import calls, worker
         from gates.services import expire_due
-        from runs import actions, rebuild, record, sweep
+        from gates.teams.calendars import calendar_for
+        from runs import actions, record, sweep
         from runs.access import also_visible
+        from runs.archive import rebuild
 
         record.register_projector(project)
         record.register_projector(notices.project)

@@ -12,9 +12,10 @@ from urllib.parse import parse_qs
 from channels.generic.websocket import AsyncWebsocketConsumer
 
 from gates import fragments
-from runs import live, places
-from runs.threads import in_thread
-from runs.visitors import person_behind
+from runs import live
+from runs.feeds import places
+from runs.feeds.threads import in_thread
+from runs.people.visitors import person_behind
 
 logger = logging.getLogger(__name__)
 

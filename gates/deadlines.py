@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from gates import columns
 from gates.errors import DefinitionRefused
-from runs.audiences import AudienceRefused, tokens_of
+from runs.inputs.validation import faults_of
 from runs.kernel import clocks, worktime
 from runs.kernel.jsonable import thaw
-from runs.validation import faults_of
+from runs.people.audiences import AudienceRefused, tokens_of
 
 FIELDS: Final = frozenset(
     {

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Self
 
-from runs.steady import let_go
+from runs.attempts.steady import let_go
 
 logger = logging.getLogger(__name__)
 

@@ -8,22 +8,24 @@ from typing import Any, Final
 from django.conf import settings
 from django.db import IntegrityError
 
-from gates import access, columns, deadlines, masking
+from gates import access, columns, deadlines
 from gates.errors import DefinitionRefused, SchemaRefused
+from gates.evidence import masking
 from gates.models import Request
 from gates.principals import Principal
-from runs import quotas, record
-from runs.audiences import audience_for
+from runs import record
 from runs.errors import TooManyOpen
+from runs.inputs.validation import SchemaFault, check_schema
 from runs.kernel import callbacks
 from runs.kernel.clocks import timed
 from runs.kernel.events import EventKind
 from runs.kernel.gate import CallbackRequest, create_callback_gate
 from runs.kernel.jsonable import JsonValueError
 from runs.models import Run
+from runs.people import quotas
+from runs.people.audiences import audience_for
 from runs.shapes import routing as answering_rules
 from runs.stored import append_all
-from runs.validation import SchemaFault, check_schema
 
 DEFINITION_FIELDS: Final = {
     "gate_id": "gateId",

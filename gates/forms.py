@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from django.forms import BoundField
 
-from runs.formfields import VerdictField
-from runs.forms import SchemaForm
+from runs.inputs.formfields import VerdictField
+from runs.inputs.forms import SchemaForm
+from runs.inputs.schemafield import UNSET
 from runs.kernel.actions import DENY
 from runs.plaintext import visible
-from runs.schemafield import UNSET
 
 VERDICT: Final = "approved"
 

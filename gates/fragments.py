@@ -13,12 +13,12 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 
 from gates import queries
-from gates.inbox_page import count_text
+from gates.lists.inbox_page import count_text
+from gates.lists.rows import InboxRow, question_line, rows_for
 from gates.models import Request
-from gates.rows import InboxRow, question_line, rows_for
-from gates.timeline import TimelineEvent, timeline
+from gates.pages.timeline import TimelineEvent, timeline
 from runs.kernel.events import EventKind
-from runs.principals import Principal
+from runs.people.principals import Principal
 
 WATCHED: Final = 100
 # More changes than this at once are rows only; whoever has one of them open reads the page anew.

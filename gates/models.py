@@ -11,10 +11,10 @@ from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 
-from gates.grant_table import Grant
+from gates.actions.grant_table import Grant
+from gates.lists.saved import SavedFilter
 from gates.notify.tables import Channel, Delivery, Notice, Preference
 from gates.routers.tables import Router, RouterCall
-from gates.saved import SavedFilter
 from runs.fields import JSONText
 from runs.models import Audience, Run
 

@@ -13,13 +13,13 @@ from django.views.decorators.http import require_GET, require_POST
 
 from gates import keys
 from gates.access import NotVisible
-from gates.deputy_form import DeputyForm
+from gates.answers.deputy_form import DeputyForm
 from gates.errors import KeyRefused
 from gates.models import ApiKey
 from gates.notify import page
 from gates.notify.forms import QuietForm
+from runs.people.visitors import caller
 from runs.plaintext import visible
-from runs.visitors import caller
 
 
 class KeyForm(forms.Form):

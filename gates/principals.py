@@ -9,8 +9,8 @@ from typing import Final
 from django.utils import timezone
 
 from gates.models import ApiKey
-from runs.actors import actor_label, actor_labels
-from runs.principals import Principal
+from runs.people.actors import actor_label, actor_labels
+from runs.people.principals import Principal
 
 __all__ = [
     "Principal",

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from gates import columns
 from gates.models import Request, Response
-from runs.audiences import AudienceRefused, audience_for
 from runs.kernel import callbacks
 from runs.kernel.callbacks import CallbackState, CallbackStatus
 from runs.kernel.clocks import REJECT, expired_text, iso
@@ -17,6 +16,7 @@ from runs.kernel.jsonable import thaw
 from runs.kernel.state import RunState
 from runs.kernel.tallies import rule_of
 from runs.models import Run
+from runs.people.audiences import AudienceRefused, audience_for
 
 # An audience that cannot be read must not become everyone: those who repair things get it.
 _REPAIRERS: Final = {"permissions": ["gates.change_request"]}

@@ -11,12 +11,13 @@ from django.db.models import Q
 from gates import columns
 from gates.models import Request, Response
 from gates.projection import ROW_KINDS, RUN_KINDS, Projection, about, is_closed
-from runs import folding, record, statements
+from runs import record
 from runs.kernel import callbacks
 from runs.kernel.events import Event, EventKind
 from runs.models import Event as EventRow
 from runs.models import Run
 from runs.record import Turn
+from runs.turns import folding, statements
 
 _FIELDS: Final = tuple(
     field.attname for field in Request._meta.concrete_fields if not field.primary_key

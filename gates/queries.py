@@ -16,12 +16,20 @@ from django.db import connection
 from django.db.models import Q, QuerySet, Value
 
 from gates import access
-from gates.cursors import FREE_FIRST, NEWEST_FIRST, URGENT_FIRST, Order, last_of, page_of, union
+from gates.lists.cursors import (
+    FREE_FIRST,
+    NEWEST_FIRST,
+    URGENT_FIRST,
+    Order,
+    last_of,
+    page_of,
+    union,
+)
+from gates.lists.narrowing import looks_closer, narrow, search
+from gates.lists.rows import InboxRow, rows_for
 from gates.models import Request, Response
-from gates.narrowing import looks_closer, narrow, search
 from gates.principals import Principal
-from gates.rows import InboxRow, rows_for
-from runs.audiences import audiences_with
+from runs.people.audiences import audiences_with
 
 TABS: Final = ("mine", "unclaimed", "others", "asked", "history")
 COUNTED_TO: Final = 99

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field, StrictInt, StringConstraints
 
-from gates.answer_schemas import Override, ResponseShape
+from gates.answers.answer_schemas import Override, ResponseShape
 from runs.schemas import (
     EXAMPLE_RUN,
     EXAMPLE_TIME,

@@ -7,12 +7,12 @@ same transaction.
 
 from __future__ import annotations
 
-from gates.answering import break_glass, submit
-from gates.claiming import Claimed, claim, release
+from gates.answers.answering import break_glass, submit
+from gates.answers.claiming import Claimed, claim, release
+from gates.answers.handing import assign, delegate
+from gates.answers.rescues import expire_due, force_release, withdraw
 from gates.external import post_request
-from gates.handing import assign, delegate
-from gates.receipts import Receipt
-from gates.rescues import expire_due, force_release, withdraw
+from gates.receipts.next_steps import Receipt
 
 __all__ = [
     "Claimed",

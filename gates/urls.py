@@ -2,19 +2,14 @@ from __future__ import annotations
 
 from django.urls import path
 
-from gates import (
-    bulk_views,
-    deputy_views,
-    diff_views,
-    evidence_views,
-    grant_views,
-    hand_views,
-    people_views,
-    receipt_views,
-    team_views,
-    views,
-)
+from gates import people_views, views
+from gates.actions import grant_views
+from gates.answers import bulk_views, deputy_views, hand_views
+from gates.evidence import evidence_views
 from gates.notify.urls import urlpatterns as notify_urls
+from gates.receipts import receipt_views
+from gates.reviews import diff_views
+from gates.teams import team_views
 
 app_name = "gates"
 urlpatterns = [

@@ -13,17 +13,19 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from gates import access, inbox_page, pages, services
+from gates import access, services
 from gates.errors import AlreadyAnswered, AnswerRefused, Expired, GateError, ReasonMissing
 from gates.forms import AnswerForm
+from gates.lists import inbox_page
+from gates.lists.rows import rows_for
 from gates.models import Request
-from gates.open_findings import open_findings
-from gates.pages import GatePage
-from gates.rows import rows_for
+from gates.pages import question_page
+from gates.pages.question_page import GatePage
+from gates.reviews.open_findings import open_findings
 from runs.kernel.jsonable import JsonValueError
 from runs.models import Step
-from runs.principals import Principal
-from runs.visitors import caller
+from runs.people.principals import Principal
+from runs.people.visitors import caller
 
 
 @never_cache
@@ -39,7 +41,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
 @require_GET
 def gate(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Show one question beside the list."""
-    return whole(request, pages.gate_page(caller(request), pk, look=request.GET.dict()))
+    return whole(request, question_page.gate_page(caller(request), pk, look=request.GET.dict()))
 
 
 def whole(request: HttpRequest, page: GatePage, status: int = 200, **more: Any) -> HttpResponse:
@@ -61,7 +63,7 @@ def decision(request: HttpRequest, page: GatePage, status: int = 200, **more: An
 def after(request: HttpRequest, pk: UUID, **more: Any) -> HttpResponse:
     """Go on after an act that worked: the new card, or the page by a redirect."""
     if request.headers.get("HX-Request"):
-        return decision(request, pages.gate_page(caller(request), pk), **more)
+        return decision(request, question_page.gate_page(caller(request), pk), **more)
     return redirect("gates:gate", pk=pk)
 
 
@@ -69,7 +71,7 @@ def refused(
     request: HttpRequest, pk: UUID, refusal: GateError, form: AnswerForm | None = None
 ) -> HttpResponse:
     """Show a lost race or a stale page with what is true now; what was typed is kept."""
-    page = pages.gate_page(caller(request), pk)
+    page = question_page.gate_page(caller(request), pk)
     page.refusal = str(refusal)
     page.typed_note = _typed_note(request)
     if isinstance(refusal, AlreadyAnswered) and page.detail.given is not None:
@@ -124,7 +126,7 @@ def _act(request: HttpRequest, pk: UUID, act: Callable[[Principal], Any]) -> Htt
         act(caller(request))
     except ReasonMissing as missing:
         messages.error(request, str(missing))
-        page = pages.gate_page(caller(request), pk)
+        page = question_page.gate_page(caller(request), pk)
         page.refusal = str(missing)
         return decision(request, page, 422)
     except GateError as refusal:
@@ -148,7 +150,7 @@ def answer(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Record the answer; a wrong one keeps its text and says what is wrong beside the field."""
     who = caller(request)
     row = access.find(who, pk)
-    form = pages.empty_form(row, request.POST, who)
+    form = question_page.empty_form(row, request.POST, who)
     if form.is_valid() and not _has_seen_findings(request, row, form):
         form.add_error(None, "Tick that you have seen the open findings, or refuse.")
     if not form.is_valid():
@@ -182,10 +184,10 @@ def _has_seen_findings(request: HttpRequest, row: Request, form: AnswerForm) -> 
 
 
 def _again(request: HttpRequest, pk: UUID, form: AnswerForm) -> HttpResponse:
-    page = pages.gate_page(caller(request), pk, form)
+    page = question_page.gate_page(caller(request), pk, form)
     page.findings_seen = request.POST.get("seen_findings") == "on"
     if page.mode != "answer":
-        page = pages.gate_page(caller(request), pk)
+        page = question_page.gate_page(caller(request), pk)
         page.typed_note = _typed_note(request)
         page.refusal = "The answer was not recorded: you do not hold this question."
         return decision(request, page, 409)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from gates import actions
 from gates.access import bars_requester
-from gates.masking import input_for, may_view_sensitive, pointers_for
+from gates.actions import cards
+from gates.evidence.masking import input_for, may_view_sensitive, pointers_for
 from gates.models import Request, Response
 from gates.principals import Principal
 from gates.projection import about
-from gates.receipts import Receipt
-from gates.sealed import was_narrowed
-from runs import folding, wire
+from gates.receipts.next_steps import Receipt
+from gates.receipts.sealed import was_narrowed
+from runs import wire
 from runs.kernel.jsonable import thaw
 from runs.models import Event
 from runs.shapes.routers import router_name
+from runs.turns import folding
 
 Wire = dict[str, Any]
 _GIVEN_BACK: Final = ("requestId", "gateId", "decisionText")
@@ -28,7 +29,7 @@ def request(row: Request, who: Principal | None = None) -> Wire:
         **_identity(row),
         "input": input_for(who, row),
         "masked": list(pointers_for(who, row)),
-        "action": actions.wire(row),
+        "action": cards.wire(row),
         "kind": row.kind,
         "status": row.status,
         "runId": str(row.run_id),

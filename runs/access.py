@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from runs.models import Run, Workflow
-from runs.principals import Principal
+from runs.people.principals import Principal
 
 # Further reasons to see a run, each one SQL condition made from the caller's audiences; gates adds
 # the questions somebody may answer.

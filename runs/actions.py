@@ -10,7 +10,7 @@ from django.conf import settings
 from runs.kernel.calls import Call, Surroundings
 from runs.kernel.grants import Grant
 from runs.kernel.jsonable import digest_hex
-from runs.principals import Principal
+from runs.people.principals import Principal
 
 if TYPE_CHECKING:
     from runs.record import Turn

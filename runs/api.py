@@ -11,7 +11,9 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Header, Path, Query, Router
 
-from runs import access, downloads, queries, reruns, services, streams, wire
+from runs import access, queries, reruns, services, wire
+from runs.artifacts import downloads
+from runs.feeds import streams
 from runs.models import Run, Workflow
 from runs.replies import caller, moment_and_id, page_of, place_of, reply
 from runs.schemas import (

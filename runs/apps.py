@@ -11,6 +11,6 @@ class RunsConfig(AppConfig):
 
     def ready(self) -> None:
         """Let what is open notice when somebody loses a right."""
-        from runs import rights_news
+        from runs.feeds import rights_news
 
         rights_news.heed()

@@ -8,11 +8,11 @@ from typing import Any, Final
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.urls import reverse
 
-from runs import words
 from runs.access import startable_names, visible_runs, visible_workflows
 from runs.models import Run, Workflow
+from runs.pages import words
+from runs.people.principals import Principal
 from runs.plaintext import visible
-from runs.principals import Principal
 
 LAST_SHOWN: Final = 3
 

@@ -7,11 +7,12 @@ from urllib.parse import parse_qs
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from runs import access, places
-from runs.feeds import feeds
-from runs.principals import Principal
-from runs.threads import in_thread
-from runs.visitors import person_behind
+from runs import access
+from runs.feeds import places
+from runs.feeds.tails import feeds
+from runs.feeds.threads import in_thread
+from runs.people.principals import Principal
+from runs.people.visitors import person_behind
 
 
 class RunConsumer(AsyncWebsocketConsumer):
@@ -34,6 +35,8 @@ class RunConsumer(AsyncWebsocketConsumer):
         after = query.get("after", ["0"])[-1]
         self._feed = feeds.of(run_id)
         await self._feed.join(self, int(after) if after.isdecimal() and len(after) < 16 else 0)
+        if not await self.ask_again():  # a right may have ended since it was asked for
+            self._feed.leave(self)
 
     async def disconnect(self, code: int) -> None:
         if self._place is not None:

@@ -12,9 +12,10 @@ from typing import Final
 
 from django.conf import settings
 
-from runs import dispatch, registry, sweep, tasks, worker
+from runs import dispatch, registry, sweep, tasks
+from runs.attempts import worker
+from runs.attempts.steady import let_go
 from runs.models import Attempt
-from runs.steady import let_go
 
 logger = logging.getLogger(__name__)
 

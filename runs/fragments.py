@@ -10,24 +10,14 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
-from runs import (
-    access,
-    event_lines,
-    folding,
-    queries,
-    reruns,
-    round_lines,
-    rounds,
-    run_graph,
-    spending,
-    step_views,
-    words,
-)
-from runs.actors import actor_label
+from runs import access, queries, reruns
 from runs.kernel.events import Event, EventKind, Path
 from runs.models import Run, Step
+from runs.pages import event_lines, round_lines, rounds, run_graph, step_views, words
+from runs.people.actors import actor_label
+from runs.people.principals import Principal
 from runs.plaintext import visible
-from runs.principals import Principal
+from runs.turns import folding, spending
 
 
 def fresh_key() -> str:

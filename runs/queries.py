@@ -7,10 +7,10 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from runs import folding
 from runs.kernel.events import Event
 from runs.models import Event as EventRow
 from runs.models import Run
+from runs.turns import folding
 
 EVENTS_SHOWN: Final = 300
 

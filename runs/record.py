@@ -15,19 +15,20 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from runs import dispatch, folding, headline, live, projection, statements
-from runs.batch import Batch
-from runs.fairness import sqlite_writer
+from runs import dispatch, live
 from runs.kernel import chain, clocks, deadlines
 from runs.kernel.decide import Command, StartStep, commands, decide
 from runs.kernel.events import Event, EventKind, Path
 from runs.kernel.graph import Shape
 from runs.kernel.state import RunState, reduce
 from runs.kernel.worktime import Calendar
-from runs.locking import locked
 from runs.models import Artifact, Attempt, Run, Step
 from runs.models import Event as EventRow
-from runs.seals import seal_of
+from runs.turns import folding, headline, projection, statements
+from runs.turns.batch import Batch
+from runs.turns.fairness import sqlite_writer
+from runs.turns.locking import locked
+from runs.turns.seals import seal_of
 
 Projector = Callable[["Turn"], None]
 _projectors: list[Projector] = []

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from runs import portable
+from runs.archive import portable
 from runs.drivers.jsonl import read_record
 from runs.kernel import chain
 from runs.kernel.chain import Verdict
@@ -91,7 +91,7 @@ def verify(name: str) -> Verdict:
         return follow_export(*_exported(Path(name)))
     if _RUN_ID.match(name) and _has_database():
         run = _run_in_database(name)
-        from runs import verifying
+        from runs.archive import verifying
 
         return verifying.verify_run(run)
     raise NoRecord(f"there is no file and no run of the service {name!r}.")
@@ -143,7 +143,7 @@ def _hashes(name: str) -> Iterator[tuple[int, str]]:
         events = [event for event in _exported(Path(name))[1] if event is not None]
     elif _RUN_ID.match(name) and _has_database():
         run = _run_in_database(name)
-        from runs import exports
+        from runs.archive import exports
 
         events = list(exports.events_of(run))
     else:
@@ -196,7 +196,7 @@ def _has_database() -> bool:
 
 def _in_database(name: str) -> Events:
     run = _run_in_database(name)
-    from runs import exports
+    from runs.archive import exports
 
     return list(exports.record_lines(run))
 

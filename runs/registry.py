@@ -18,10 +18,10 @@ from django.apps import apps
 from django.conf import settings
 
 from runs import publishing
-from runs.audiences import AudienceRefused, audience_for
 from runs.kernel.errors import LoopError
 from runs.kernel.jsonable import JsonValueError
 from runs.models import Definition, Workflow
+from runs.people.audiences import AudienceRefused, audience_for
 from runs.publishing import Published
 
 logger = logging.getLogger(__name__)

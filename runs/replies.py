@@ -13,11 +13,11 @@ from uuid import UUID
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from runs import bounded
 from runs.access import Forbidden
 from runs.errors import RunsError
+from runs.feeds import bounded
 from runs.kernel.jsonable import parse_json
-from runs.principals import Principal
+from runs.people.principals import Principal
 
 MAX_LIMIT: Final = 200
 DEFAULT_LIMIT: Final = 50

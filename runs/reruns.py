@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 from uuid import UUID
 
-from runs import folding, services
+from runs import services
 from runs.errors import NothingToRerun, WorkflowUnknown
 from runs.kernel import node_events
 from runs.kernel.action_requests import is_about_action
@@ -21,6 +21,7 @@ from runs.kernel.state import RunState
 from runs.models import Event as EventRow
 from runs.models import Run, Workflow
 from runs.record import Turn
+from runs.turns import folding
 
 CHANGED: Final = "definition-changed"
 

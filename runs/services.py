@@ -8,7 +8,8 @@ from uuid import UUID
 
 from django.db import IntegrityError
 
-from runs import dispatch, folding, quotas, record
+from runs import dispatch, record
+from runs.attempts.leases import leases
 from runs.errors import (
     IdempotencyConflict,
     NothingToResume,
@@ -18,13 +19,14 @@ from runs.errors import (
     WorkflowBroken,
     WorkflowUnknown,
 )
+from runs.inputs.validation import faults_of, with_defaults
 from runs.kernel.events import EventKind
 from runs.kernel.graph import leaf_count
 from runs.kernel.jsonable import JsonValueError, json_equal, sha256_bytes, snapshot, thaw
-from runs.leases import leases
 from runs.models import Attempt, Run, Workflow
+from runs.people import quotas
 from runs.record import Turn
-from runs.validation import faults_of, with_defaults
+from runs.turns import folding
 
 MAX_KEY: Final = 300
 

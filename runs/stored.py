@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
-from runs import claims, folding, record
+from runs import claims, record
 from runs.kernel import callbacks, quorums
 from runs.kernel.callbacks import ClaimResult, ReleaseResult, SubmitResult, WireEvent
 from runs.kernel.events import CALLBACK_KINDS, EventKind, Path
 from runs.kernel.gate import CallbackRequest, validate_callback_request
 from runs.models import Event, Run
 from runs.record import Turn
+from runs.turns import folding
 
 
 class RecordCallbacks:

@@ -13,7 +13,8 @@ from django.db import InterfaceError, OperationalError
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from runs import dispatch, heartbeat, record
+from runs import dispatch, record
+from runs.attempts import heartbeat
 from runs.kernel.decide import StartStep, commands
 from runs.kernel.events import EventKind, Path
 from runs.kernel.graph import LeafShape

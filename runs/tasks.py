@@ -10,9 +10,10 @@ from uuid import UUID
 from celery import shared_task
 from celery.signals import worker_ready, worker_shutting_down
 
-from runs import registry, schedules, worker
+from runs import registry, schedules
 from runs import sweep as sweeping
-from runs.steady import giving_back, let_go
+from runs.attempts import worker
+from runs.attempts.steady import giving_back, let_go
 
 logger = logging.getLogger(__name__)
 

@@ -15,12 +15,13 @@ from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from runs import access, artifacts, catalogue, downloads, fragments, reruns, services
+from runs import access, catalogue, fragments, reruns, services
+from runs.artifacts import downloads, store
 from runs.errors import IdempotencyConflict, ParamsRefused, RunsError
-from runs.forms import SchemaForm
+from runs.inputs.forms import SchemaForm
+from runs.pages.run_list import TABS, run_rows
+from runs.people.visitors import caller
 from runs.plaintext import visible
-from runs.run_list import TABS, run_rows
-from runs.visitors import caller
 
 
 @never_cache
@@ -148,7 +149,7 @@ def artifact(request: HttpRequest, pk: UUID, digest: str) -> HttpResponseBase:
         raise Http404
     try:
         return downloads.answer(request, row)
-    except artifacts.ArtifactMissing as missing:
+    except store.ArtifactMissing as missing:
         raise Http404 from missing
 
 

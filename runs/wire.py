@@ -8,11 +8,11 @@ from typing import Any
 
 from django.conf import settings
 
-from runs import folding
 from runs.kernel.events import Event, EventKind
 from runs.kernel.masking import mask_requests
 from runs.models import Event as EventRow
 from runs.models import Run, Workflow
+from runs.turns import folding
 
 Wire = dict[str, Any]
 

@@ -12,11 +12,11 @@ from gates import services
 from gates.models import ApiKey, Request
 from gates.principals import Principal, principal_for_key
 from runs import approval, dag, fn_job, record
-from runs.audiences import audience_for
 from runs.kernel.events import EventKind
 from runs.kernel.graph import leaf_count, shape_identity
 from runs.kernel.jsonable import digest_hex
 from runs.models import Definition, Event, Run
+from runs.people.audiences import audience_for
 from runs.shapes.job import Job
 
 APPROVAL: dict[str, Any] = {

@@ -12,13 +12,15 @@ from uuid import UUID
 
 from django.db import close_old_connections
 
-from runs import folders, folding, publishing, registry, services, sweep, worker
+from runs import publishing, registry, services, sweep
+from runs.attempts import folders, worker
+from runs.attempts.starts import Due, Start
 from runs.kernel.callbacks import SubmitResult
 from runs.kernel.events import Event as KernelEvent
 from runs.kernel.gate import CallbackRequest
 from runs.models import Attempt, Event, Run, Step
-from runs.starts import Due, Start
 from runs.stored import RecordCallbacks
+from runs.turns import folding
 
 STARTER = "user:1"
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.http import HttpResponse
 from django.test import Client
 
-from runs.principals import Principal
+from runs.people.principals import Principal
 
 _VOID = {"input", "meta", "link", "br", "img", "hr", "use", "path", "rect", "circle"}
 

@@ -7,9 +7,10 @@ from uuid import UUID
 from django.contrib.auth.models import Group
 from django.db.models import QuerySet
 
-from gates import access, teams
+from gates import access
 from gates.models import Channel, Delivery
 from gates.principals import Principal
+from gates.teams import groups
 
 
 def may_add(who: Principal, kind: str, team: Group | None) -> bool:
@@ -57,7 +58,7 @@ def _is_theirs(who: Principal, channel: Channel) -> bool:
         return False
     if channel.user_id is not None:
         return channel.user_id == who.user.pk
-    return may_change_team(who) and channel.team in teams.visible_teams(who)
+    return may_change_team(who) and channel.team in groups.visible_teams(who)
 
 
 def visible_deliveries(who: Principal) -> QuerySet[Delivery]:

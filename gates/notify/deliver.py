@@ -25,8 +25,8 @@ from gates.notify.message import Message
 from gates.notify.recipients import why_not
 from gates.notify.spread import preference_of
 from runs import record
+from runs.attempts.steady import steadily
 from runs.kernel.retries import RetryPolicy
-from runs.steady import steadily
 
 logger = logging.getLogger(__name__)
 

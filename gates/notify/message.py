@@ -11,12 +11,13 @@ from zoneinfo import ZoneInfo
 from django.conf import settings
 from django.urls import reverse
 
+from gates.lists.rows import question_line
 from gates.models import Delivery, Request, Response
 from gates.notify import kinds
 from gates.principals import actor_label
-from gates.rows import question_line
-from runs import wire, words
+from runs import wire
 from runs.models import Run
+from runs.pages import words
 from runs.plaintext import visible
 
 LINE: Final = 160

@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from gates import access
 from gates.access import visible_requests
+from gates.lists.rows import question_line
 from gates.models import Channel, Delivery, Preference
 from gates.notify import kinds
 from gates.notify.access import (
@@ -22,9 +23,8 @@ from gates.notify.access import (
 )
 from gates.notify.forms import QuietForm
 from gates.principals import Principal
-from gates.rows import question_line
-from runs import words
 from runs.access import visible_runs
+from runs.pages import words
 from runs.plaintext import visible
 
 PAGE: Final = 50

@@ -13,9 +13,9 @@ from gates import access
 from gates.models import ApiKey, Channel, Delivery, Deputy, Request
 from gates.notify import kinds
 from runs.access import visible_runs
-from runs.audiences import EVERYONE, members_of
 from runs.models import Run
-from runs.principals import Principal
+from runs.people.audiences import EVERYONE, members_of
+from runs.people.principals import Principal
 
 _PERSON: Final = re.compile(r"user:(\d{1,18})")
 

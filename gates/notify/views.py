@@ -14,13 +14,14 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from gates import people_views, teams
+from gates import people_views
 from gates.models import Channel
 from gates.notify import access, channels, page
 from gates.notify.channels import ChannelRefused
 from gates.notify.forms import ChannelForm, QuietForm
+from gates.teams import groups
+from runs.people.visitors import caller
 from runs.plaintext import visible
-from runs.visitors import caller
 
 
 @never_cache
@@ -29,7 +30,7 @@ from runs.visitors import caller
 def channel_add(request: HttpRequest, kind: str, team: int | None = None) -> HttpResponse:
     """Show the form of a new channel, and add it."""
     who = caller(request)
-    group = None if team is None else teams.find_team(who, team)
+    group = None if team is None else groups.find_team(who, team)
     access.need_add(who, kind, group)
     asks = not (kind == Channel.Kind.MAIL and group is None)
     if request.method != "POST":

@@ -7,14 +7,15 @@ import time
 from typing import Any, Final
 
 from gates import signing
+from gates.lists.rows import question_line
 from gates.models import Channel, Delivery, Request
 from gates.notify import kinds, outgoing
 from gates.notify.errors import NotSent
 from gates.notify.message import Message, verdict
 from gates.principals import actor_label
-from gates.rows import question_line
-from runs import wire, words
+from runs import wire
 from runs.models import Run
+from runs.pages import words
 
 AGENT: Final = "Obversa-Webhook/1"
 

@@ -18,8 +18,8 @@ from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import F, Min, Q
 
 from gates import columns, services
+from gates.answers.holding import Question
 from gates.errors import AlreadyClaimed, GateError
-from gates.holding import Question
 from gates.models import Request, RouterCall
 from gates.notify.errors import NotSent
 from gates.principals import Principal

@@ -8,8 +8,8 @@ from django.db import connection
 from django.utils import timezone
 
 from gates.models import Request
-from runs.audiences import audience_for
 from runs.models import Run
+from runs.people.audiences import audience_for
 
 END_OF_TIME = datetime(9999, 12, 31, tzinfo=UTC)
 

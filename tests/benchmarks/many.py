@@ -13,8 +13,8 @@ from django.db import connection, models
 from django.utils import timezone
 
 from gates.models import Request, Response
-from runs.audiences import audience_for
 from runs.models import Run
+from runs.people.audiences import audience_for
 
 END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=UTC)
 AUDIENCES: Final[tuple[Mapping[str, list[str]] | None, ...]] = (

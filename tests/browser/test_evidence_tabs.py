@@ -12,7 +12,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from gates import services
 from gates.models import Request
-from runs import approval, artifacts, dag, fn_job
+from runs import approval, dag, fn_job
+from runs.artifacts import store
 from runs.models import Artifact
 from tests import factories
 from tests.browser.conftest import SIZES, sign_in
@@ -64,7 +65,7 @@ def asked(settings: Any, product: Product) -> Request:
     row = flow(about, "Ship **2.4.0**?")
     type(row.run).objects.filter(pk=row.run_id).update(rerun_of=first.run_id)
     for number, (name, (media, content)) in enumerate(FILES.items()):
-        digest, size = artifacts.keep(content)
+        digest, size = store.keep(content)
         Artifact.objects.create(
             run=row.run,
             digest=digest,

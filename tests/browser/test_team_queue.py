@@ -10,9 +10,10 @@ from django.contrib.auth.models import Group
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from gates import calendars, services
+from gates import services
 from gates.models import Request
 from gates.principals import Principal
+from gates.teams import calendars
 from runs.kernel.worktime import Calendar
 from tests.browser.asking import Bot
 from tests.browser.conftest import Visit

@@ -88,7 +88,7 @@ def test_commands_see_its_variables() -> None:
 
 @pytest.mark.parametrize(
     ("raised", "code"),
-    [(RuntimeError("no room, token=abc"), "CONFIG"), (LoopError("TIMEOUT", "slow"), "TIMEOUT")],
+    [(RuntimeError("no room, token=swordfish"), "CONFIG"), (LoopError("TIMEOUT", "slow"), "TIMEOUT")],
 )
 def test_one_that_does_not_come_up_ends_the_run_before_its_job(
     raised: Exception, code: str
@@ -105,7 +105,7 @@ def test_one_that_does_not_come_up_ends_the_run_before_its_job(
     assert result.outcome.error["code"] == code
     assert kinds(result) == ["run:start", "error", "run:end"]
     assert result.events[1].fields["code"] == code
-    assert "abc" not in str(result.outcome.to_json())
+    assert "swordfish" not in str(result.outcome.to_json())
     assert result.events[-1].fields["outcome"] == result.outcome.to_json()
 
 

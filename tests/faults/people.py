@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from uuid import UUID
 
-from runs import claims, folding
+from runs import claims
 from runs.drivers.execute import idempotency_key
 from runs.kernel.callbacks import CallbackStatus
 from runs.kernel.gate import CallbackRequest
 from runs.kernel.state import RunState
 from runs.models import Run
 from runs.stored import RecordCallbacks
+from runs.turns import folding
 from tests.faults import scene
 
 WHO = "user:1"

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from runs import rebuild
+from runs.archive import rebuild
 from runs.kernel.events import EventKind
 from runs.kernel.slots import JOB
 from runs.models import Attempt, Event, Run

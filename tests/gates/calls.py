@@ -8,7 +8,7 @@ from typing import Any
 from django.test import Client
 
 from gates.keys import create_key
-from runs.principals import Principal
+from runs.people.principals import Principal
 
 ALL = ("read", "start", "claim", "answer", "operate")
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from gates import access, details, queries, services
+from gates import access, queries, services
 from gates.access import Forbidden, NotVisible
 from gates.errors import GateError
 from gates.models import Request
+from gates.pages import details
 from gates.principals import Principal
 from runs.access import visible_runs
 from tests import factories

@@ -126,7 +126,7 @@ def test_two_steps_that_make_the_same_call_at_once_make_it_once(downstream: Down
         first, second = flows.ready(run)
 
         def make(index: int, attempts: tuple[int, int] = (first, second)) -> None:
-            from runs import worker
+            from runs.attempts import worker
 
             worker.execute(attempts[index])
 

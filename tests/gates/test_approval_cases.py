@@ -13,7 +13,7 @@ from runs.drivers.callbacks import CallbackClient
 from runs.kernel.callbacks import SubmitResult
 from tests import factories, flows
 
-SECRET = "contact me@x.io, token=abc"
+SECRET = "contact me@x.io, token=swordfish"
 
 
 class RefusesOnce(CallbackClient):
@@ -81,7 +81,7 @@ def test_what_looks_like_a_secret_in_a_note_stays_in_the_answer_alone(*, approve
     shown = str([dict(event.fields) for event in told]) + str(flows.steps(started)["ok"].outcome)
     assert "[redacted]" in shown
     assert "me@x.io" not in shown
-    assert "abc" not in shown
+    assert "swordfish" not in shown
     assert flows.fresh(started).status == ("passed" if approved else "failed")
 
 

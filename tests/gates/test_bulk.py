@@ -11,7 +11,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from gates import bulk, services
+from gates import services
+from gates.answers import bulk
 from gates.models import Request, Response
 from runs.models import Event, Run
 from tests import factories

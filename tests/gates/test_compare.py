@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gates import services
-from gates.changes import Change, changes_between, compared
+from gates.evidence.changes import Change, changes_between, compared
 from gates.models import Request
 from tests import factories
 from tests.pages import Page, client_of, page_of

@@ -13,11 +13,12 @@ from gates import services
 from gates.access import NotVisible
 from gates.errors import Expired
 from gates.models import Request, Response
-from runs import folding, format_event, record, sweep
+from runs import format_event, record, sweep
 from runs import services as runs_services
-from runs.event_lines import event_views
+from runs.archive.rebuild import rebuild
 from runs.models import Event, Run
-from runs.rebuild import rebuild
+from runs.pages.event_lines import event_views
+from runs.turns import folding
 from tests import factories
 from tests.gates.calls import DEFINITION, Api, code, person, program
 from tests.gates.later import later

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from gates import decision_receipts, services
+from gates import services
 from gates.models import Request
-from runs import exports, record_command
+from gates.receipts import decision_receipts
+from runs import record_command
+from runs.archive import exports
 from runs.report.verifying import ReceiptRefused, verify_receipt
 from tests import factories
 from tests.gates.calls import code, person, program

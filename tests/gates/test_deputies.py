@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from gates import access, deputies, queries, services
+from gates import access, queries, services
+from gates.answers import deputies
 from gates.errors import AlreadyAnswered, DeputyRefused
 from gates.models import Request
 from gates.principals import Principal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gates import diffs
+from gates.reviews import diffs
 from runs.kernel.diffs import FileDiff
 
 

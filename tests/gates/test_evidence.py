@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from gates import evidence
+from gates.evidence import files
 from gates.models import Request
-from runs import approval, artifacts, dag, fn_job
+from runs import approval, dag, fn_job
+from runs.artifacts import store
 from runs.models import Artifact
 from tests import factories
 from tests.pages import Element, Page, client_of, page_of
@@ -36,7 +37,7 @@ def asked(*, audience: Any = None) -> Request:
 
 
 def kept(row: Request, name: str, content: bytes, media: str = "", step: str = "build") -> str:
-    digest, size = artifacts.keep(content)
+    digest, size = store.keep(content)
     Artifact.objects.create(
         run=row.run,
         digest=digest,
@@ -55,7 +56,7 @@ def shown(row: Request, who: Any = None) -> Page:
 
 
 def item(row: Request) -> Element:
-    (found,) = shown(row).all("li", data_shown=evidence.evidence_of(row)[0].kind)
+    (found,) = shown(row).all("li", data_shown=files.evidence_of(row)[0].kind)
     return found
 
 
@@ -64,7 +65,7 @@ def test_the_files_of_the_steps_before_it_are_its_evidence_and_those_beside_it_a
     kept(row, "mine.bin", b"1")
     kept(row, "theirs.bin", b"2", step="other")
 
-    found = evidence.evidence_of(row)
+    found = files.evidence_of(row)
 
     assert [(one.file.name, one.step, one.kind) for one in found] == [("mine.bin", "build", "none")]
 
@@ -90,7 +91,7 @@ def test_each_kind_is_shown_in_its_way(name: str, content: bytes, media: str, ki
     row = asked()
     kept(row, name, content, media)
 
-    assert [one.kind for one in evidence.evidence_of(row)] == [kind]
+    assert [one.kind for one in files.evidence_of(row)] == [kind]
     assert shown(row).all("li", data_shown=kind)
 
 
@@ -160,26 +161,26 @@ def test_a_long_table_and_a_long_text_are_cut_and_say_so() -> None:
     row = asked()
     kept(row, "t.csv", b"a,b\n" + b"1,2\n" * 5_000, "text/csv")
 
-    (found,) = evidence.evidence_of(row)
+    (found,) = files.evidence_of(row)
 
-    assert (len(found.rows), found.is_cut) == (evidence.TABLE_ROWS, True)
+    assert (len(found.rows), found.is_cut) == (files.TABLE_ROWS, True)
     assert "Only its beginning is shown" in item(row).text
 
 
 def test_bytes_that_are_not_here_are_said_to_be_missing() -> None:
     row = asked()
     digest = kept(row, "t.csv", b"once,here", "text/csv")
-    artifacts.place(digest).unlink()
+    store.place(digest).unlink()
 
     assert "not on this machine" in item(row).text
 
 
 def test_no_more_files_are_looked_at_than_a_page_bears() -> None:
     row = asked()
-    for number in range(evidence.MAX_FILES + 5):
+    for number in range(files.MAX_FILES + 5):
         kept(row, f"{number}.txt", str(number).encode(), "text/plain")
 
-    found = evidence.evidence_of(row)
+    found = files.evidence_of(row)
 
-    assert len(found) == evidence.MAX_FILES
-    assert sum(one.kind == "text" for one in found) == evidence.MAX_PREVIEWS
+    assert len(found) == files.MAX_FILES
+    assert sum(one.kind == "text" for one in found) == files.MAX_PREVIEWS

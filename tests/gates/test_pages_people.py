@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from gates import keys, services
 from gates.models import ApiKey, Request
-from runs.principals import Principal
+from runs.people.principals import Principal
 from tests import factories
 from tests.pages import client_of, page_of
 

@@ -8,8 +8,9 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from gates import diffs, services
+from gates import services
 from gates.models import Request
+from gates.reviews import diffs
 from runs import human_review, pipeline
 from runs.kernel.interactions import Interaction, wrapped_schema
 from tests import factories, flows

@@ -9,11 +9,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from gates import details, queries, services, teams
+from gates import queries, services
 from gates.access import Forbidden
 from gates.errors import CursorRefused
 from gates.models import Request
+from gates.pages import details
 from gates.principals import Principal
+from gates.teams import groups
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -202,7 +204,7 @@ def test_the_inbox_costs_the_same_for_one_question_and_for_thirty() -> None:
         for tab in queries.TABS:
             queries.inbox(factories.person("ada"), tab)
         queries.team_queue("Release", principal=ada)
-        teams.team_rows(ada)
+        groups.team_rows(ada)
 
     few = statements(read)
     for number in range(1, 30):
@@ -240,7 +242,7 @@ def test_a_teams_queue_holds_what_its_group_may_answer() -> None:
 
     assert {row.step for row in rows} == {"gate-1", "gate-2"}
     assert queries.team_queue("Release", principal=factories.cyd()).rows == []
-    [team] = teams.team_rows(eve)
+    [team] = groups.team_rows(eve)
     assert (team.name, team.member_count, team.open_count, team.unclaimed_count) == (
         "Release",
         1,
@@ -248,8 +250,8 @@ def test_a_teams_queue_holds_what_its_group_may_answer() -> None:
         1,
     )
     assert team.oldest_at == min(first.created_at, second.created_at)
-    assert teams.team_rows(factories.cyd()) == []
-    assert [row.name for row in teams.team_rows(factories.ben())] == ["Release"]
+    assert groups.team_rows(factories.cyd()) == []
+    assert [row.name for row in groups.team_rows(factories.ben())] == ["Release"]
 
 
 def test_reading_needs_the_scope_for_it() -> None:

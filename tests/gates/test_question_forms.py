@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gates.forms import AnswerForm
-from runs.choicefields import Chosen
+from runs.inputs.choicefields import Chosen
+from runs.inputs.validation import faults_of
 from runs.kernel.jsonable import thaw
 from runs.kernel.questions import Question, answer_faults, question_request, read_questions
-from runs.validation import faults_of
 
 WORDS = st.text(st.sampled_from("abé 1"), min_size=1, max_size=5).map(str.strip).filter(bool)
 

@@ -193,7 +193,7 @@ django.setup()
 from django.contrib.auth.models import User
 from gates import services
 from gates.errors import AlreadyClaimed
-from runs.principals import Principal
+from runs.people.principals import Principal
 me = Principal.for_user(User.objects.get(username=sys.argv[1]))
 me.tokens
 print("ready", flush=True)

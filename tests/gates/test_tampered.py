@@ -14,7 +14,7 @@ from django.test import Client
 from gates import services
 from gates.models import Request
 from gates.projector import rebuild_requests
-from gates.sealed import RowChanged
+from gates.receipts.sealed import RowChanged
 from runs.stored import RecordCallbacks
 from tests import factories, flows
 from tests.gates.calls import person

@@ -10,9 +10,11 @@ from django.contrib.auth.models import Group
 from django.urls import reverse
 from django.utils import timezone
 
-from gates import queries, saved, services, teams
+from gates import queries, services
+from gates.lists import saved
 from gates.models import Request, SavedFilter
 from gates.principals import Principal
+from gates.teams import groups
 from tests import factories
 from tests.pages import Page, client_of, page_of
 
@@ -172,12 +174,12 @@ def test_whoever_only_looks_can_select_nothing() -> None:
 
 def test_the_list_of_teams_counts_no_further_than_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queries, "QUEUE_TO", 3)
-    monkeypatch.setattr(teams, "QUEUE_TO", 3)
+    monkeypatch.setattr(groups, "QUEUE_TO", 3)
     for number in range(5):
         ask(number)
     oldest = Request.objects.get(gate_id="gate-0")
 
-    (row,) = teams.team_rows(ada())
+    (row,) = groups.team_rows(ada())
     assert (row.open_count, row.unclaimed_count, row.oldest_at) == (3, 3, oldest.created_at)
     assert "3+ open" in page_of(client_of(ada()).get("/teams/")).by_id(f"team-{row.id}").text
     assert "3+ unclaimed" in queue().one(class_="team-facts").text

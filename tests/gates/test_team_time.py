@@ -10,11 +10,11 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group
 from django.urls import reverse
 
-from gates import calendars
 from gates.models import Request, Team
+from gates.teams import calendars
+from runs.archive.rebuild import rebuild
 from runs.kernel.worktime import Calendar, after
 from runs.models import Event
-from runs.rebuild import rebuild
 from tests import factories
 from tests.gates.calls import DEFINITION, program
 from tests.gates.test_deadlines import time_is_over

@@ -12,10 +12,11 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from gates import calendars, services, times
+from gates import services
 from gates.models import Request
-from gates.time_chart import chart
-from gates.times import Measure, Span, measure, team_times
+from gates.teams import calendars, times
+from gates.teams.time_chart import chart
+from gates.teams.times import Measure, Span, measure, team_times
 from runs.kernel.worktime import Calendar
 from tests import factories
 from tests.pages import Page, client_of, page_of

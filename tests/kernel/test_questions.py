@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runs.inputs.validation import faults_of
 from runs.kernel import callbacks, questions
 from runs.kernel.answers import refusal
 from runs.kernel.jsonable import thaw
 from runs.kernel.questions import Question, read_questions
-from runs.validation import faults_of
 
 PATH = ("release", "build")
 WORDS = st.text(st.sampled_from("ab é\n\t1"), min_size=1, max_size=6)

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from runs import folding, publishing, registry
+from runs import publishing, registry
+from runs.turns import folding
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
-from gates import grants
+from gates.actions import grants
 from gates.models import Grant, Request
-from runs import imports
+from runs.archive import imports
 from runs.models import Run
 from tests import factories, flows
 from tests.acting import ALWAYS, CONVERSATION, FIRST, Downstream, calling, publish_post

@@ -356,7 +356,7 @@ def test_a_tool_one_may_not_use_is_refused_as_if_it_was_not_there(downstream: Do
 def test_rows_made_anew_are_the_same_rows(downstream: Downstream) -> None:
     run = decided(flows.ran(calling(FIRST), conversation="c1"), CONVERSATION)
     before = list(Request.objects.filter(run=run).values())
-    from gates import grants
+    from gates.actions import grants
 
     assert rebuild_requests(run) == 0
     assert list(Request.objects.filter(run=run).values()) == before

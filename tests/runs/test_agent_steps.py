@@ -25,8 +25,8 @@ from runs import (
     services,
     sweep,
     with_env,
-    worker,
 )
+from runs.attempts import worker
 from runs.models import Run
 from runs.testing import MockEngine
 from tests import flows

@@ -14,7 +14,8 @@ from django.db import connections
 from django.test import Client
 
 from gates.keys import create_key
-from runs import fn_job, live, record, services, streams
+from runs import fn_job, live, record, services
+from runs.feeds import streams
 from runs.models import Run
 from tests import factories, flows
 
@@ -338,7 +339,7 @@ async def test_those_who_watch_hold_no_threads(key: str, run: Run) -> None:
 
 
 async def test_a_file_is_sent_piece_by_piece(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runs.artifacts.CHUNK", 4)
+    monkeypatch.setattr("runs.artifacts.store.CHUNK", 4)
 
     def attach(ctx: Any) -> None:
         ctx.attach("a.txt", b"0123456789", "text/plain")

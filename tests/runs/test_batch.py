@@ -9,11 +9,11 @@ from django.db.models import Model
 from django.test.utils import CaptureQueriesContext
 
 from gates.models import Request, Response
-from runs import batch as batches
-from runs import statements
-from runs.batch import Batch
 from runs.models import Artifact, Attempt, Event, Run, Step
 from runs.shapes.steps import fn_job
+from runs.turns import batch as batches
+from runs.turns import statements
+from runs.turns.batch import Batch
 from tests import flows
 
 pytestmark = pytest.mark.django_db

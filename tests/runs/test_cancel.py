@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from runs import services, sweep, worker
+from runs import services, sweep
+from runs.attempts import worker
 from runs.drivers.context import Context
 from runs.models import Attempt, Run
 from runs.shapes.approval import approval

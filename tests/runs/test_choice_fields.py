@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runs.forms import SchemaForm
+from runs.inputs.forms import SchemaForm
 from tests.runs.test_schema_form import drawn, errors, one, posted, response
 
 OTHER: dict[str, Any] = {"type": "string", "anyOf": [{"enum": ["a", "b"]}, {"type": "string"}]}

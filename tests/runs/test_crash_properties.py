@@ -15,7 +15,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from runs import folding, rebuild, services, sweep, worker
+from runs import services, sweep
+from runs.archive import rebuild
+from runs.archive.verifying import verify_run
+from runs.attempts import worker
 from runs.drivers.callbacks import create_callback_client, direct_router
 from runs.drivers.memory import RunResult
 from runs.drivers.memory import run as run_in_memory
@@ -23,7 +26,7 @@ from runs.kernel.events import EventKind
 from runs.kernel.graph import Shape
 from runs.kernel.state import RunState, fold
 from runs.models import Attempt, Run
-from runs.verifying import verify_run
+from runs.turns import folding
 from tests import flows
 from tests.faults.people import RECONCILE, answer_all, is_done
 from tests.kernel.shapes import shapes

@@ -9,7 +9,8 @@ from celery import Celery
 from celery.contrib.testing.worker import start_worker
 from django.conf import LazySettings
 
-from runs import dispatch, registry, services, tasks, worker
+from runs import dispatch, registry, services, tasks
+from runs.attempts import worker
 from runs.drivers.context import Context
 from runs.embedded import EmbeddedWorker
 from runs.kernel.jsonable import canonical_json

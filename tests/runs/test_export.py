@@ -16,13 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gates.models import Request, Response
-from runs import exports, imports, portable, record, services
+from runs import record, services
+from runs.archive import exports, imports, portable
+from runs.archive.portable import RecordRefused
+from runs.archive.rebuild import rebuild
 from runs.kernel.events import Event
 from runs.kernel.frozen import frozen_object
 from runs.kernel.state import fold
 from runs.models import Artifact, Run, Step
-from runs.portable import RecordRefused
-from runs.rebuild import rebuild
 from tests import factories, flows
 from tests.gates.test_rebuild import busy_stream
 from tests.runs import scenarios

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from runs import results
 from runs.drivers.context import Context
 from runs.models import Artifact, Attempt, Run
 from runs.shapes.dag import dag, pipeline
 from runs.shapes.steps import fn_job
+from runs.turns import results
 from tests import flows
 
 pytestmark = pytest.mark.django_db
@@ -150,7 +150,7 @@ def test_a_step_that_cannot_begin_fails_with_a_reason(monkeypatch: pytest.Monkey
         raise OSError("no space left on device")
 
     run = flows.start(one(lambda ctx: "never"))
-    monkeypatch.setattr("runs.starts.Path.mkdir", broken)
+    monkeypatch.setattr("runs.attempts.starts.Path.mkdir", broken)
 
     flows.work(run)
 

@@ -11,7 +11,8 @@ import pytest
 from django.db import IntegrityError
 from django.db.models import F
 
-from runs import folding, record, sweep, worker
+from runs import record, sweep
+from runs.attempts import worker
 from runs.drivers.context import Context
 from runs.drivers.memory import run as run_here
 from runs.kernel.conditions import failed, passed
@@ -20,6 +21,7 @@ from runs.models import Attempt, Definition, Run
 from runs.shapes.approval import approval
 from runs.shapes.dag import dag, pipeline
 from runs.shapes.steps import fn_job
+from runs.turns import folding
 from tests import flows
 
 pytestmark = pytest.mark.django_db

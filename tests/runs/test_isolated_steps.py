@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from django.db.models import F
 
-from runs import artifacts, sweep, worker
+from runs import sweep
+from runs.artifacts import store
+from runs.attempts import worker
 from runs.drivers.context import Context
 from runs.engines.worktree import open_fork
 from runs.kernel.jsonable import canonical_json
@@ -123,7 +125,7 @@ def test_r67_the_bytes_of_a_proof_are_kept_with_the_run() -> None:
     (proof,) = flows.events(run, "proof")
 
     assert flows.fresh(run).status == "passed"
-    with artifacts.open_bytes(proof.fields["artifact"]["digest"]) as kept:
+    with store.open_bytes(proof.fields["artifact"]["digest"]) as kept:
         assert kept.read() == b"<p>green</p>"
     (row,) = run.artifacts.all()
     assert (row.name, row.media_type) == ("page.html", "text/html")

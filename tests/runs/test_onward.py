@@ -13,7 +13,8 @@ from django.db import OperationalError, connection
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
-from runs import dispatch, parallel, record, registry, services, sweep, worker
+from runs import dispatch, parallel, record, registry, services, sweep
+from runs.attempts import worker
 from runs.drivers.context import Context
 from runs.models import Attempt, Run
 from runs.shapes.approval import approval

@@ -12,18 +12,15 @@ from runs import (
     Outcome,
     approval,
     dag,
-    event_lines,
     fn_job,
     fragments,
     loop,
     predicate,
     revision_request,
-    rounds,
-    run_graph,
-    step_views,
 )
 from runs.kernel.events import Event
 from runs.models import Run
+from runs.pages import event_lines, rounds, run_graph, step_views
 from tests import factories, flows
 from tests.pages import Page, client_of, page_of
 

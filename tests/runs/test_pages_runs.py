@@ -8,10 +8,12 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from gates import services
-from runs import artifacts, catalogue, event_lines, fn_job, queries, registry, run_graph, step_views
+from runs import catalogue, fn_job, queries, registry
 from runs import services as run_services
+from runs.artifacts import store
 from runs.kernel.events import Event
 from runs.models import Artifact, Run
+from runs.pages import event_lines, run_graph, step_views
 from tests import factories, flows
 from tests.pages import client_of, page_of
 
@@ -92,7 +94,7 @@ def unread(answer: Any) -> Any:
 
 def test_a_run_and_its_files_are_seen_by_whom_they_are_for() -> None:
     run = run_for_ada()
-    digest, size = artifacts.keep(b"<script>alert(1)</script>")
+    digest, size = store.keep(b"<script>alert(1)</script>")
     Artifact.objects.create(
         run=run, digest=digest, name="../evil\r\n.html", size=size, seq=1,
         created_at=run.created_at, media_type="text/html",

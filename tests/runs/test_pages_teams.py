@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from runs import folding, render_record, rounds, run
-from runs.event_lines import event_views
+from runs import render_record, run
 from runs.kernel.events import Event
+from runs.pages import rounds
+from runs.pages.event_lines import event_views
+from runs.turns import folding
 from tests import flows
 from tests.runs import team_scenarios as teams
 

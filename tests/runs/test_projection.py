@@ -10,7 +10,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import models
 
-from runs import rebuild, services, sweep, worker
+from runs import services, sweep
+from runs.archive import rebuild
+from runs.attempts import worker
 from runs.drivers.context import Context
 from runs.models import Artifact, Run, Step
 from runs.shapes.dag import pipeline

@@ -5,12 +5,13 @@ from uuid import uuid4
 import pytest
 from django.db import DatabaseError, connection, transaction
 
-from runs import folding, live, record
+from runs import live, record
 from runs.kernel.events import EventKind
 from runs.models import Event, Run
 from runs.shapes.approval import approval
 from runs.shapes.dag import pipeline
 from runs.shapes.steps import fn_job
+from runs.turns import folding
 from tests import flows
 
 pytestmark = pytest.mark.django_db

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
-from runs import exports, record_command, render_record, summarize_record
+from runs import record_command, render_record, summarize_record
+from runs.archive import exports
 from runs.models import Run
 from tests import factories, flows
 from tests.report.records import end, graph, node, record, start

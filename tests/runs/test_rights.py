@@ -5,9 +5,9 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from runs.audiences import audience_for
-from runs.principals import Principal
-from runs.rights import Rights
+from runs.people.audiences import audience_for
+from runs.people.principals import Principal
+from runs.people.rights import Rights
 
 pytestmark = pytest.mark.django_db
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.http import QueryDict
 
-from runs.forms import SchemaBoundField, SchemaForm
+from runs.inputs.forms import SchemaBoundField, SchemaForm
 
 
 def posted(text: str) -> QueryDict:

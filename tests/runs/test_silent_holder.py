@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import pytest
 from django.db import DatabaseError, close_old_connections
 
-from runs import locking, record
+from runs import record
 from runs.kernel.events import EventKind
 from runs.models import Run
+from runs.turns import locking
 from tests import flows
 from tests.runs import scenarios
 

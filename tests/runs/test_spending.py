@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from runs import fn_job, fragments, pipeline, spending
+from runs import fn_job, fragments, pipeline
 from runs.models import Run
+from runs.turns import spending
 from tests import factories, flows
 from tests.pages import client_of, page_of
 

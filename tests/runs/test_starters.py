@@ -4,9 +4,9 @@ import pytest
 from django.contrib.auth.models import Permission
 
 from runs import access
-from runs.audiences import audience_for
 from runs.models import Workflow
-from runs.principals import Principal
+from runs.people.audiences import audience_for
+from runs.people.principals import Principal
 from tests import factories
 
 pytestmark = pytest.mark.django_db

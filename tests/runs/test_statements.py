@@ -7,9 +7,10 @@ from uuid import UUID
 import pytest
 from django.db import IntegrityError, transaction
 
-from runs import record, statements
+from runs import record
 from runs.models import Artifact, Attempt, Event, Run, Step
 from runs.shapes.steps import fn_job
+from runs.turns import statements
 from tests import flows
 
 pytestmark = pytest.mark.django_db

@@ -8,7 +8,8 @@ from django.conf import LazySettings
 from django.db.models import F
 from django.utils import timezone
 
-from runs import dispatch, record, sweep, worker
+from runs import dispatch, record, sweep
+from runs.attempts import worker
 from runs.drivers.context import Context
 from runs.kernel.approvals import APPROVAL_SCHEMA
 from runs.kernel.gate import create_callback_gate

@@ -5,12 +5,13 @@ import threading
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from runs import folding, locking, record
-from runs.fairness import FairLock
+from runs import record
 from runs.kernel.state import RunState
 from runs.models import Event, Run
 from runs.shapes.approval import approval
 from runs.shapes.dag import pipeline
+from runs.turns import folding, locking
+from runs.turns.fairness import FairLock
 from tests import flows
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -16,7 +16,8 @@ from django.test import Client
 
 from gates.keys import create_key
 from obversa_site.asgi import application
-from runs import fn_job, record, streams
+from runs import fn_job, record
+from runs.feeds import streams
 from runs.models import Run
 from tests import factories, flows
 

@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from runs.validation import MAX_VALUE_TEXT, SchemaFault, check_schema, faults_of, with_defaults
+from runs.inputs.validation import (
+    MAX_VALUE_TEXT,
+    SchemaFault,
+    check_schema,
+    faults_of,
+    with_defaults,
+)
 
 
 def only(schema: Any, value: Any) -> tuple[str, str]:

@@ -15,11 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gates import services
-from runs import exports, imports, portable, record, record_command, seals
+from runs import record, record_command
+from runs.archive import exports, imports, portable
+from runs.archive.portable import RecordRefused
+from runs.archive.verifying import verify_run
 from runs.kernel import chain
 from runs.models import Event, Run
-from runs.portable import RecordRefused
-from runs.verifying import verify_run
+from runs.turns import seals
 from tests import factories, flows
 
 pytestmark = pytest.mark.django_db

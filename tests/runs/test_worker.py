@@ -9,7 +9,8 @@ import pytest
 from django.conf import LazySettings
 from django.db import OperationalError
 
-from runs import leases, record, registry, services, sweep, worker
+from runs import record, registry, services, sweep
+from runs.attempts import leases, worker
 from runs.drivers.context import Context
 from runs.kernel.gate import create_callback_gate
 from runs.models import Artifact, Attempt, Event, Run

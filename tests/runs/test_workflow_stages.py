@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from runs import EngineError, person, services, stage, sweep, worker, workflow
+from runs import EngineError, person, services, stage, sweep, workflow
+from runs.attempts import worker
 from runs.testing import mock_seat
 from tests import flows
 from tests.runs import team_scenarios as teams

@@ -63,8 +63,9 @@ def _die_between_turns() -> None:
 
 def drive(workflow: str) -> dict[str, Any]:
     """Start the run unless it is there, answer what it asks, and look at its end."""
-    from runs import folding, services
+    from runs import services
     from runs.models import Event, Run
+    from runs.turns import folding
     from tests.services import actions_flow
 
     run = services.start_run(workflow, {}, actor="user:1", idempotency_key="the run")

@@ -118,10 +118,11 @@ def drive(workflow: str, fate: Fate) -> Ended:
 
 def answer_all(run_id: Any) -> None:
     """Answer every open question; one that was claimed before a kill with the token it had."""
-    from runs import claims, folding
+    from runs import claims
     from runs.kernel.callbacks import CallbackStatus
     from runs.models import Run
     from runs.stored import RecordCallbacks
+    from runs.turns import folding
 
     client = RecordCallbacks(run_id, actor="user:1", surface="browser")
     last_seq = Run.objects.values_list("last_seq", flat=True).get(pk=run_id)
@@ -151,7 +152,7 @@ def answer_to(request: Any) -> dict[str, Any]:
 
 
 def look_at(run_id: Any, fate: Fate) -> Ended:
-    from runs import rebuild
+    from runs.archive import rebuild
     from runs.models import Event, Run
     from tests.services.flow import effects
 

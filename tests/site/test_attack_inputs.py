@@ -12,12 +12,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from gates import queries
-from gates.rows import question_line
+from gates.lists.rows import question_line
 from gates.templatetags.gate_text import question_markdown
+from runs.inputs.validation import faults_of
 from runs.kernel.answers import refusal
 from runs.kernel.jsonable import JsonValueError, parse_json
 from runs.plaintext import first_line
-from runs.validation import faults_of
 from tests import factories
 
 pytestmark = pytest.mark.django_db

@@ -18,8 +18,9 @@ from django.test import Client
 from gates import keys, services
 from gates.models import ApiKey, Request
 from gates.principals import Principal, principal_for_key
-from runs import artifacts, fn_job
+from runs import fn_job
 from runs import services as runs
+from runs.artifacts import store
 from runs.models import Artifact, Run
 from tests import factories, flows
 
@@ -72,7 +73,7 @@ def world_for(action: str, holder: Principal | None) -> World:
         started_by=f"user:{factories.user('starter').pk}",
     )
     gate = factories.pending_gate(run)
-    digest, size = artifacts.keep(b"x")
+    digest, size = store.keep(b"x")
     Artifact.objects.create(
         run=run, digest=digest, name="x.txt", media_type="text/plain", size=size,
         step_path=[], seq=run.last_seq, created_at=datetime.now(UTC),

@@ -19,11 +19,12 @@ from gates.errors import DefinitionRefused
 from gates.models import Request
 from gates.principals import principal_for_key
 from obversa_site.asgi import application
-from runs import feeds, fn_job, places, registry
+from runs import fn_job, registry
 from runs.access import Forbidden, NotVisible, visible_runs, visible_workflows
-from runs.audiences import AudienceRefused, tokens_of
+from runs.feeds import places, tails
 from runs.models import Run
-from runs.principals import Principal
+from runs.people.audiences import AudienceRefused, tokens_of
+from runs.people.principals import Principal
 from tests import factories, flows
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -221,7 +222,7 @@ async def test_a_socket_closes_when_its_person_may_not_look_any_more(
 async def test_a_right_that_ends_without_a_ring_is_noticed_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(feeds, "ASK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(tails, "ASK_AGAIN_SECONDS", 0.0)
     gate = await sync_to_async(factories.pending_gate)()
     ada = await sync_to_async(factories.user)("ada")
     communicator = socket(

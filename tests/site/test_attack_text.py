@@ -15,8 +15,9 @@ from django.urls import reverse
 from gates import fragments as inbox_frames
 from gates import services
 from gates.models import Request
-from runs import artifacts, fn_job, fragments, queries, record
+from runs import fn_job, fragments, queries, record
 from runs import services as runs
+from runs.artifacts import store
 from runs.models import Artifact, Run
 from tests import factories, flows
 
@@ -83,7 +84,7 @@ def run(root: User) -> Run:
     made = factories.make_run(
         job, params={TEXT: TEXT}, started_by=f"user:{root.pk}", workflow=TEXT[:150]
     )
-    digest, size = artifacts.keep(b"<script>alert(1)</script>")
+    digest, size = store.keep(b"<script>alert(1)</script>")
     with record.turn(made.pk, actor=f"user:{root.pk}") as turn:
         turn.append("log", (), {"message": TEXT, "level": "info"})
     Artifact.objects.create(

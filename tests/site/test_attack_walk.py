@@ -17,9 +17,11 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils.http import urlencode
 
-from gates import keys, saved
+from gates import keys
+from gates.lists import saved
 from gates.models import Delivery, Grant, Request
-from runs import artifacts, fn_job
+from runs import fn_job
+from runs.artifacts import store
 from runs.models import Artifact, Event, Run
 from tests import factories, flows
 from tests.gates.notify import ways
@@ -108,7 +110,7 @@ def world() -> World:
     )
     gate = factories.pending_gate(run)
     name = flows.offer(fn_job("f", str), name=f"start-{MARK}", audience=factories.FOR_ADA)
-    digest, size = artifacts.keep(MARK.encode())
+    digest, size = store.keep(MARK.encode())
     Artifact.objects.create(
         run=run, digest=digest, name=f"{MARK}.txt", media_type="text/plain", size=size,
         step_path=[], seq=run.last_seq, created_at=datetime.now(UTC),

@@ -10,8 +10,9 @@ from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 
 from gates import services
-from runs import bounded, feeds, record
-from runs.feeds import Feeds
+from runs import record
+from runs.feeds import bounded, tails
+from runs.feeds.tails import Feeds
 from tests import factories, flows
 from tests.gates.calls import Api, person, program
 
@@ -113,7 +114,7 @@ async def test_a_page_that_comes_late_gets_large_events_in_parts() -> None:
         async def ask_again(self) -> bool:
             return True
 
-    feed, page = feeds.Feed(run.pk, Feeds()), Page()
+    feed, page = tails.Feed(run.pk, Feeds()), Page()
     await feed.join(page, 0)
     feed.leave(page)
     await sync_to_async(connections.close_all)()

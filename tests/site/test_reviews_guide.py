@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from gates import diffs
+from gates.reviews import diffs
 from runs import Interaction, human_review
 from runs.kernel import annotations as said
 from runs.kernel import interactions

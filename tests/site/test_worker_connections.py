@@ -10,7 +10,8 @@ from celery.fixups.django import DjangoWorkerFixup  # type: ignore[attr-defined]
 from django.db import connection
 
 from obversa_site.celery import app
-from runs import tasks, worker
+from runs import tasks
+from runs.attempts import worker
 
 
 def test_celery_leaves_the_connections_to_the_tasks(monkeypatch: pytest.MonkeyPatch) -> None:

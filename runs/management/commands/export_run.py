@@ -8,7 +8,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from runs import exports, queries
+from runs import queries
+from runs.archive import exports
 
 
 class Command(BaseCommand):

@@ -5,9 +5,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from runs import imports, record_command
+from runs import record_command
+from runs.archive import imports
+from runs.archive.portable import RecordRefused
 from runs.drivers.jsonl import read_record
-from runs.portable import RecordRefused
 
 
 class Command(BaseCommand):

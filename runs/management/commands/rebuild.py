@@ -7,8 +7,8 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
+from runs.archive.rebuild import rebuild
 from runs.models import Run
-from runs.rebuild import rebuild
 from runs.record import RunUnknown
 
 

@@ -7,13 +7,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from runs import exports, queries, record_command, verifying
-from runs.actors import actor_labels
+from runs import queries, record_command
+from runs.archive import exports, verifying
+from runs.archive.portable import HEADER, Line
 from runs.drivers.jsonl import read_record
-from runs.portable import HEADER, Line
-from runs.projection import moment
+from runs.people.actors import actor_labels
 from runs.report.lines import format_event
 from runs.report.text import moment_of, one_line, text
+from runs.turns.projection import moment
 from runs.wire import time
 
 

@@ -82,7 +82,7 @@ def person() -> Any:
     """The one who answers."""
     from django.contrib.auth.models import User
 
-    from runs.principals import Principal
+    from runs.people.principals import Principal
 
     return Principal.for_user(User.objects.get(username="bench"))
 

@@ -9,7 +9,8 @@ from django.contrib.auth.models import Group, User
 from django.core import mail as mailbox
 from django.utils import timezone
 
-from gates import deputies, handing, services
+from gates import services
+from gates.answers import deputies, handing
 from gates.models import Delivery
 from gates.notify import recipients
 from gates.notify.spread import spread

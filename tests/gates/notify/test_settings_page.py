@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from gates.models import Channel, Delivery, Preference
 from gates.notify import channels
 from gates.notify.spread import spread
-from runs.principals import Principal
+from runs.people.principals import Principal
 from tests import factories
 from tests.gates.notify import ways
 from tests.pages import client_of, page_of

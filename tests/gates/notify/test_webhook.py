@@ -17,7 +17,7 @@ from gates.notify.errors import NotSent
 from gates.notify.spread import spread
 from runs import record, sweep
 from runs import services as runs_services
-from runs.principals import Principal
+from runs.people.principals import Principal
 from tests import factories, receivers
 from tests.gates.later import later
 from tests.gates.notify import ways

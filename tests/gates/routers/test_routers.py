@@ -11,8 +11,8 @@ from gates import services, signing
 from gates.models import Response
 from gates.routers import posting
 from runs import approval, dag, fn_job
+from runs.archive.verifying import verify_run
 from runs.kernel.gate import validate_callback_request
-from runs.verifying import verify_run
 from tests import factories, flows
 from tests.gates.routers.service import (
     ANSWERED,
@@ -141,7 +141,7 @@ def test_a_bad_reply_gives_the_question_back_and_stands_in_the_record(
 def test_a_yes_to_open_findings_wants_the_word_of_the_service_too(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gates import open_findings
+    from gates.reviews import open_findings
 
     monkeypatch.setattr(open_findings, "_left_open", lambda state, path: ["a finding"])
     router(service)

@@ -12,8 +12,9 @@ from django.contrib.auth.models import User
 from gates import keys, services
 from gates.models import ApiKey, Grant, Request
 from gates.principals import Principal, principal_for_key
-from runs import LoopError, artifacts, fn_job, parallel, record
+from runs import LoopError, fn_job, parallel, record
 from runs import services as runs
+from runs.artifacts import store
 from runs.drivers.context import Context
 from runs.kernel.events import EventKind
 from runs.kernel.retries import RetryPolicy
@@ -124,7 +125,7 @@ def _holder(*, by_key: bool) -> Principal:
 
 
 def _file(run: Run) -> str:
-    digest, size = artifacts.keep(PAGE)
+    digest, size = store.keep(PAGE)
     Artifact.objects.create(
         run=run, digest=digest, name="report.html", media_type="text/html", size=size,
         step_path=[], seq=run.last_seq, created_at=datetime.now(UTC),

@@ -1,0 +1,1 @@
+"""Approvals of tools and actions, and the grants that stand for them."""

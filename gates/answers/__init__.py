@@ -1,0 +1,1 @@
+"""Who answers, and how: claims, answers, hands, deputies, rescues."""

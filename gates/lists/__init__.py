@@ -1,0 +1,1 @@
+"""Lists of questions: order, filters, pages, rows."""

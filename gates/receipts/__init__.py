@@ -1,0 +1,1 @@
+"""Receipts of answers: what was decided, by whom, and what it led to."""

@@ -1,0 +1,1 @@
+"""Reviews with a form and a change of their own."""

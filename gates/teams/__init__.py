@@ -1,0 +1,1 @@
+"""Teams: their questions, their times, their calendars."""

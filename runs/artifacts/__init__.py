@@ -1,0 +1,1 @@
+"""Bytes that runs keep, and how they are handed out."""

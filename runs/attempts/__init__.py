@@ -1,0 +1,1 @@
+"""One attempt at one step, from its lease to its end: what workers do."""

@@ -1,0 +1,1 @@
+"""A run's events as they come, for pages and for programs."""

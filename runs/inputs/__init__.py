@@ -1,0 +1,1 @@
+"""Forms and checks made from a JSON Schema."""

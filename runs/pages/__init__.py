@@ -1,0 +1,1 @@
+"""What the pages of runs show, made from the record and its rows."""

@@ -1,0 +1,1 @@
+"""Who acts, who is asked, and what they may do now."""

@@ -1,0 +1,1 @@
+"""What one turn writes, and what is remembered between turns."""
