@@ -88,7 +88,10 @@ def test_commands_see_its_variables() -> None:
 
 @pytest.mark.parametrize(
     ("raised", "code"),
-    [(RuntimeError("no room, token=swordfish"), "CONFIG"), (LoopError("TIMEOUT", "slow"), "TIMEOUT")],
+    [
+        (RuntimeError("no room, token=swordfish"), "CONFIG"),
+        (LoopError("TIMEOUT", "slow"), "TIMEOUT"),
+    ],
 )
 def test_one_that_does_not_come_up_ends_the_run_before_its_job(
     raised: Exception, code: str
