@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any, Final, cast
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http.multipartparser import MultiPartParserError
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, URLResolver, path
 from django.views.decorators.csrf import csrf_exempt
@@ -17,10 +18,10 @@ from ninja.openapi.schema import OpenAPISchema
 from ninja.parser import Parser
 from ninja.types import DictStrAny
 
+from gates.actions.grant_views import router as grants_router
+from gates.answers.hands_api import router as hands_router
 from gates.api import router as gates_router
-from gates.grant_views import router as grants_router
-from gates.hands_api import router as hands_router
-from gates.receipt_views import router as receipts_router
+from gates.receipts.receipt_views import router as receipts_router
 from obversa_site import api_docs, openapi
 from obversa_site.auth import AUTH
 from runs.api import router as runs_router
@@ -82,9 +83,19 @@ class StrictParser(Parser):
     """Reads bodies as the digests mean JSON: no NaN, no key twice, nothing a double cannot hold."""
 
     def parse_body(self, request: HttpRequest) -> DictStrAny:
-        if request.content_type == "multipart/form-data" and not (request.POST or request.FILES):
-            return {}  # an empty form: a POST without a body, as some clients write it
+        if _is_empty_form(request):
+            return {}
         return cast(DictStrAny, parse_json(request.body))
+
+
+def _is_empty_form(request: HttpRequest) -> bool:
+    """A POST without a body, as some clients write it."""
+    if request.content_type != "multipart/form-data":
+        return False
+    try:
+        return not (request.POST or request.FILES)
+    except MultiPartParserError:
+        return False  # it calls itself a form and is none
 
 
 class Api(NinjaAPI):

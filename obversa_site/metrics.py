@@ -26,7 +26,7 @@ from gates.models import Request
 from obversa_site.auth import AUTH, CsrfMissing, Unauthenticated
 from runs import access as runs_access
 from runs.models import Attempt, Heartbeat, Run, Step
-from runs.principals import Principal
+from runs.people.principals import Principal
 
 RECENT: Final = timedelta(hours=1)
 # The newest that are looked at for a quantile: enough for one, and never a whole table.
