@@ -32,17 +32,17 @@ def truth(run_id: UUID) -> Reply:
             return {"approved": True}
         if scene.said("people") == "patient":
             return None
-        done = is_done(run_id, state, request, scene.notes("effects"))
+        done = is_done(run_id, state, request.input, scene.notes("effects"))
         return {"action": "finished" if done else "run-again"}
 
     return reply
 
 
-def is_done(
-    run_id: UUID, state: RunState, request: CallbackRequest, effects: Iterable[str]
-) -> bool:
-    """Whether the effect of the lost step that is asked about is among these."""
-    subject: Any = request.input
+def is_done(run_id: UUID, state: RunState, subject: Any, effects: Iterable[str]) -> bool:
+    """Whether the effect of the lost step that a question is about is among these.
+
+    `subject` is the input of the question, which names the step by its path.
+    """
     return idempotency_key(str(run_id), state, tuple(subject["path"])) in effects
 
 

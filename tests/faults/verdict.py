@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,16 @@ from tests.faults.people import RECONCILE
 ONCE = (EventKind.RUN_START, EventKind.RUN_END, EventKind.SEND_BACK)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """How a run ends, what it leaves outside, which events it has once, what may be repeated."""
+
+    effects: list[str]
+    status: str = Run.Status.PASSED
+    once: tuple[EventKind, ...] = ONCE
+    may_repeat: Callable[[list[str]], bool] = lambda path: True
+
+
 @dataclass(kw_only=True)
 class Verdict:
     """One run: what is wrong with it, and effects it has more than once, asked about or not."""
@@ -26,30 +37,50 @@ class Verdict:
     asked: int = 0
 
 
-def judge(run: Run) -> Verdict:
+def expected_of(run_id: object, workflow: str) -> Expected:
+    """What a run of the fault suite's own work comes to."""
+    return Expected(
+        effects=work.expected(run_id, workflow),
+        may_repeat=lambda path: workflow != work.UNSAFE or path[-1] == "review",
+    )
+
+
+def by_run(effects: Iterable[str]) -> dict[str, list[str]]:
+    """All effects, each with the run that it belongs to."""
+    found: dict[str, list[str]] = {}
+    for line in effects:
+        found.setdefault(line.partition("/")[0], []).append(line)
+    return found
+
+
+def judge(run: Run, expected: Expected | None = None, effects: list[str] | None = None) -> Verdict:
+    """Hold a run against what is expected of it; by itself it reads all effects anew."""
+    expected = expected or expected_of(run.pk, run.workflow)
+    if effects is None:
+        effects = by_run(scene.notes("effects")).get(str(run.pk), [])
     run.refresh_from_db()
     events = list(Event.objects.filter(run=run).order_by("seq"))
     kinds = Counter(event.kind for event in events)
     asked = _paths_asked_about(events)
     found = Verdict(asked=len(asked))
-    if run.status != Run.Status.PASSED:
-        found.wrong.append(f"ended {run.status}")
+    if run.status != expected.status:
+        found.wrong.append(f"ended {run.status}, not {expected.status}")
     if [event.seq for event in events] != list(range(1, len(events) + 1)):
         found.wrong.append("the sequence has gaps")
-    found.wrong += [f"{kinds[kind]} of {kind}" for kind in ONCE if kinds[kind] != 1]
+    found.wrong += [f"{kinds[kind]} of {kind}" for kind in expected.once if kinds[kind] != 1]
     if left := Attempt.objects.filter(run=run, status__in=["ready", "running"]).count():
         found.wrong.append(f"{left} attempts are left")
-    if sorted(asked) != sorted(_lost_for_good(run, events)):
+    if sorted(asked) != sorted(_lost_for_good(expected, events)):
         found.wrong.append(f"asked about {asked}")
-    _judge_effects(run, asked, found)
+    _judge_effects(Counter(effects), sorted(expected.effects), asked, found)
     if off := rebuild.rebuild(run.pk):
         found.wrong.append(f"{off} rows are off")
     return found
 
 
-def _judge_effects(run: Run, asked: list[str], found: Verdict) -> None:
-    effects = Counter(line for line in scene.notes("effects") if line.startswith(str(run.pk)))
-    expected = work.expected(run.pk, run.workflow)
+def _judge_effects(
+    effects: Counter[str], expected: list[str], asked: list[str], found: Verdict
+) -> None:
     if sorted(effects) != expected:
         found.wrong.append(f"effects differ: {sorted(set(effects) ^ set(expected))}")
     for mark, count in effects.items():
@@ -64,13 +95,13 @@ def _paths_asked_about(events: list[Event]) -> list[str]:
     return [gate.removeprefix(RECONCILE) for gate in gates if gate.startswith(RECONCILE)]
 
 
-def _lost_for_good(run: Run, events: list[Event]) -> list[str]:
+def _lost_for_good(expected: Expected, events: list[Event]) -> list[str]:
     """The steps that were lost and may not be repeated; each has to be asked about, once."""
     lost = [event for event in events if event.kind == EventKind.STEP_LOST]
     return [
         "/".join(event.path)
         for event in lost
-        if run.workflow == work.UNSAFE and _task(event) == JOB and event.path[-1] != "review"
+        if _task(event) == JOB and not expected.may_repeat(event.path)
     ]
 
 

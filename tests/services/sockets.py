@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import select
 import socket
 import struct
 from collections.abc import Iterator
@@ -13,10 +14,20 @@ from typing import Final
 _TEXT: Final = 1
 _CLOSE: Final = 8
 _PING: Final = 9
+_WITHOUT_CODE: Final = 1005
+_BROKEN: Final = 1006
 
 
 class Refused(Exception):
     """The handshake was not accepted; the status line says why."""
+
+
+class Closed(EOFError):
+    """The server has closed; `code` is what it said, 1006 as in a browser where it said nothing."""
+
+    def __init__(self, code: int = _BROKEN) -> None:
+        super().__init__(code)
+        self.code = code
 
 
 class Socket:
@@ -24,10 +35,7 @@ class Socket:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self._read = connection.makefile("rb")
-
-    def close(self) -> None:
-        self._read.close()
+        self._buffer = b""
 
     def handshake(self, host: str, path: str, cookie: str, origin: str) -> None:
         key = base64.b64encode(os.urandom(16)).decode()
@@ -37,31 +45,52 @@ class Socket:
             f"Cookie: {cookie}", "", "",
         ]  # fmt: skip
         self._connection.sendall("\r\n".join(lines).encode())
-        status = self._read.readline().decode()
+        while b"\r\n\r\n" not in self._buffer:
+            self._receive()
+        head, _, self._buffer = self._buffer.partition(b"\r\n\r\n")
+        status = head.decode("latin-1").partition("\r\n")[0]
         if " 101 " not in status:
-            raise Refused(status.strip())
-        while self._read.readline().strip():
-            pass
+            raise Refused(status)
 
     def text(self) -> str:
-        """The next text; raises TimeoutError when none comes, EOFError when the server closed."""
-        while True:
-            head = self._read.read(2)
-            if len(head) < 2:
-                raise EOFError
-            kind, size = head[0] & 0x0F, head[1] & 0x7F
-            if size == 126:
-                (size,) = struct.unpack(">H", self._read.read(2))
-            elif size == 127:
-                (size,) = struct.unpack(">Q", self._read.read(8))
-            body = self._read.read(size)
-            if kind == _TEXT:
-                return body.decode()
-            if kind == _CLOSE:
-                raise EOFError
-            if kind == _PING:
-                # A client's frames are masked; a mask of zeros changes nothing.
-                self._connection.sendall(bytes([0x8A, 0x80 | len(body)]) + bytes(4) + body)
+        """The next text; raises TimeoutError when none comes, Closed when the server closed."""
+        while (found := self._frame()) is None:
+            pass
+        return found
+
+    def text_within(self, seconds: float) -> str | None:
+        """The next frame's text, or nothing when none begins in this time or it is no text."""
+        if not self._buffer and not select.select([self._connection], [], [], seconds)[0]:
+            return None
+        return self._frame()
+
+    def _frame(self) -> str | None:
+        """One frame of the server, dealt with; its text where it is one."""
+        head = self._take(2)
+        kind, size = head[0] & 0x0F, head[1] & 0x7F
+        if size == 126:
+            (size,) = struct.unpack(">H", self._take(2))
+        elif size == 127:
+            (size,) = struct.unpack(">Q", self._take(8))
+        body = self._take(size)
+        if kind == _CLOSE:
+            raise Closed(struct.unpack(">H", body[:2])[0] if len(body) > 1 else _WITHOUT_CODE)
+        if kind == _PING:
+            # A client's frames are masked; a mask of zeros changes nothing.
+            self._connection.sendall(bytes([0x8A, 0x80 | len(body)]) + bytes(4) + body)
+        return body.decode() if kind == _TEXT else None
+
+    def _take(self, size: int) -> bytes:
+        while len(self._buffer) < size:
+            self._receive()
+        taken, self._buffer = self._buffer[:size], self._buffer[size:]
+        return taken
+
+    def _receive(self) -> None:
+        data = self._connection.recv(65536)
+        if not data:
+            raise Closed
+        self._buffer += data
 
 
 @contextmanager
@@ -72,8 +101,5 @@ def opened(
     host = f"127.0.0.1:{port}"
     with socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
         made = Socket(connection)
-        try:
-            made.handshake(host, path, cookie, origin or f"http://{host}")
-            yield made
-        finally:
-            made.close()
+        made.handshake(host, path, cookie, origin or f"http://{host}")
+        yield made

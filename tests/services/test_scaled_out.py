@@ -31,6 +31,7 @@ from runs.models import Run
 from tests import factories, flows
 from tests.needs import need
 from tests.services import flow, sockets
+from tests.services.behind import nginx_conf
 from tests.services.conftest import ROOT, Worker, kill, worker_environment
 
 pytestmark = [
@@ -39,20 +40,6 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.timeout(180),
 ]
-
-CONF = ROOT / "docs" / "deploy" / "nginx.conf"
-# As root, its worker would be somebody who may not look into the test's folder.
-BEHIND = """
-user root;
-pid {home}/nginx.pid; error_log {home}/nginx-error.log; worker_processes 1;
-events {{ worker_connections 1024; }}
-http {{
-  include /etc/nginx/mime.types; access_log {home}/nginx-access.log combined;
-  client_body_temp_path {home}/body; proxy_temp_path {home}/proxy; fastcgi_temp_path {home}/fastcgi;
-  uwsgi_temp_path {home}/uwsgi; scgi_temp_path {home}/scgi;
-  {site}
-}}
-"""
 
 
 class Site:
@@ -97,12 +84,8 @@ def site(home: Path, broker: str, prefix: str) -> Iterator[Site]:
     }
     manage = [sys.executable, "manage.py", "collectstatic", "--noinput", "-v", "0"]
     subprocess.run(manage, cwd=ROOT, env=environment, check=True)
-    text = CONF.read_text().replace("127.0.0.1:8001", f"127.0.0.1:{first}")
-    text = text.replace("127.0.0.1:8002", f"127.0.0.1:{second}")
-    text = text.replace("listen 80;", f"listen 127.0.0.1:{port};")
-    text = text.replace("/srv/obversa/static/", f"{home}/static/")
     conf = home / "nginx.conf"
-    conf.write_text(BEHIND.format(home=home, site=text))
+    conf.write_text(nginx_conf(home, home / "static", (first, second), port))
     with ExitStack() as running:
         webs = [
             running.enter_context(_process(_daphne(each), environment, home / "web.log"))
