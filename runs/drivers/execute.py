@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -18,6 +18,7 @@ from runs.kernel.asking import ask_approvals, ask_questions, asked, put, routing
 from runs.kernel.conditions import ConditionResult
 from runs.kernel.errors import LoopError, as_loop_error
 from runs.kernel.events import Event, EventKind, Path, joined
+from runs.kernel.evolving import evolve
 from runs.kernel.graph import GraphShape, LeafShape, LoopShape, NodeShape, Shape
 from runs.kernel.jsonable import JSONValue, JsonValueError
 from runs.kernel.loop_events import COMPLETE
@@ -246,11 +247,11 @@ def position_of(shape: Shape, state: RunState, path: Path, task: str = JOB) -> P
         else:
             found = _in_loop(found, step.owner, state.loops[step.path], step.path)
     kept = state.checkpoints.get(path)
-    found = replace(found, rework=state.reworks.get(path), checkpoint=kept)
+    found = evolve(found, rework=state.reworks.get(path), checkpoint=kept)
     if way and task not in (JOB, WHEN):
         loop = state.loops[path]
         last = loop.ended if task == COMPLETE else loop.body
-        return replace(found, last_outcome=last, last_gate=loop.last_gate)
+        return evolve(found, last_outcome=last, last_gate=loop.last_gate)
     return found
 
 
@@ -258,7 +259,7 @@ def _in_loop(outer: Position, shape: LoopShape, loop: LoopState, path: Path) -> 
     """The position of the body or the review of a loop (runs.md R6, R8, R9, R77)."""
     first = outer.last_review if loop.iteration <= 1 else None
     entry = (f"{joined(path)}/{loop.invocation}",) if watches(shape) else ()
-    return replace(
+    return evolve(
         outer,
         needs=None,
         # A review is answered by the body alone; a body that is tried again answers it anew.
@@ -280,7 +281,7 @@ def _in_graph(
     # A review of a graph is answered by the first run of each of its steps (runs.md R8).
     review = outer.last_review if here.attempt == 1 else None
     grace = node.timeout_grace_ms
-    return replace(
+    return evolve(
         outer,
         needs=MappingProxyType(needs_of(scope, node)),
         graph=GraphPosition(

@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from signal import Signals
 from typing import Any, Final
@@ -31,6 +30,7 @@ from runs.kernel.decide import StartStep
 from runs.kernel.errors import LoopError
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind
 from runs.kernel.events import Path as EventPath
+from runs.kernel.evolving import evolve
 from runs.kernel.gate import validate_callback_request
 from runs.kernel.jsonable import JSONValue, sha256_bytes, thaw
 from runs.kernel.slots import RunState
@@ -115,7 +115,7 @@ class MemorySession:
         """Record an event whose effect is in the state already."""
         with self.lock:
             event = Event(kind, (), fields, seq=self.state.seq + 1, ts=now())
-            self.state = replace(self.state, seq=event.seq)
+            self.state = evolve(self.state, seq=event.seq)
             self._tell(event)
 
     def _tell(self, event: Event) -> None:

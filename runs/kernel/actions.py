@@ -8,10 +8,11 @@ its events; `runs.kernel.calls` decides what a call may do next.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from runs.kernel.events import Event, EventKind, Path
+from runs.kernel.evolving import evolve
 from runs.kernel.jsonable import JSONValue, digest_hex
 from runs.kernel.slots import RunState, put_slot
 
@@ -194,7 +195,7 @@ def routed(state: RunState, event: Event) -> RunState:
         return state
     request_id, key = str(facts["requestId"]), str(facts["key"])
     action = state.actions.get(key) or Action(key=key)
-    action = replace(
+    action = evolve(
         action,
         tool=str(facts["tool"]),
         input_digest=str(facts["inputDigest"]),
@@ -207,8 +208,8 @@ def routed(state: RunState, event: Event) -> RunState:
             about |= {"of": ask.about.get("of")}
             return _with_ask(_put(state, action), key, request_id, about=about)
     asked = Ask(request_id=request_id, about=about)
-    state = _put(state, replace(action, asks=(*action.asks, asked)))
-    return replace(state, approvals={**state.approvals, request_id: key})
+    state = _put(state, evolve(action, asks=(*action.asks, asked)))
+    return evolve(state, approvals={**state.approvals, request_id: key})
 
 
 def _decided(state: RunState, event: Event) -> RunState:
@@ -249,7 +250,7 @@ def _reserved(state: RunState, event: Event) -> RunState:
     facts = event.fields
     key, request_id = facts["key"], facts.get("requestId", "")
     action = state.actions.get(key) or Action(key=key)
-    action = replace(
+    action = evolve(
         action,
         tool=facts["tool"],
         input_digest=facts["inputDigest"],
@@ -304,24 +305,24 @@ def _settled(state: RunState, event: Event) -> RunState:
 
 def _moved(state: RunState, event: Event, **changes: Any) -> RunState:
     action = state.actions.get(event.fields["key"])
-    return state if action is None else _put(state, replace(action, **changes))
+    return state if action is None else _put(state, evolve(action, **changes))
 
 
 def _put(state: RunState, action: Action) -> RunState:
-    return replace(state, actions={**state.actions, action.key: action})
+    return evolve(state, actions={**state.actions, action.key: action})
 
 
 def _with_ask(state: RunState, key: str, request_id: str, **changes: Any) -> RunState:
     action = state.actions[key]
     asks = tuple(
-        replace(ask, **changes) if ask.request_id == request_id else ask for ask in action.asks
+        evolve(ask, **changes) if ask.request_id == request_id else ask for ask in action.asks
     )
-    return _put(state, replace(action, asks=asks))
+    return _put(state, evolve(action, asks=asks))
 
 
 def _closed(state: RunState, request_id: str) -> RunState:
     left = {known: key for known, key in state.approvals.items() if known != request_id}
-    return replace(state, approvals=left)
+    return evolve(state, approvals=left)
 
 
 def _told(state: RunState, _event: Event) -> RunState:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Final
 
 from runs.kernel.events import Event, EventKind, Path
+from runs.kernel.evolving import evolve
 from runs.kernel.slots import RunState
 
 
 def _rework(state: RunState, event: Event) -> RunState:
     """A writer begins to answer a review; its next tries compare with the work as it was."""
     before = event.fields["attempt"], event.fields["before"]
-    return replace(state, reworks={**state.reworks, event.path: before})
+    return evolve(state, reworks={**state.reworks, event.path: before})
 
 
 def _checkpoint(state: RunState, event: Event) -> RunState:
@@ -21,18 +21,18 @@ def _checkpoint(state: RunState, event: Event) -> RunState:
     kept = {path: fields for path, fields in state.checkpoints.items() if path != event.path}
     if event.fields.get("data") is not None:
         kept[event.path] = event.fields
-    return replace(state, checkpoints=kept)
+    return evolve(state, checkpoints=kept)
 
 
 def _set_aside(state: RunState, event: Event) -> RunState:
     held = event.path, int(event.fields["tokens"])
-    return replace(state, set_aside={**state.set_aside, event.fields["call"]: held})
+    return evolve(state, set_aside={**state.set_aside, event.fields["call"]: held})
 
 
 def _freed(state: RunState, event: Event) -> RunState:
     call = event.fields["call"]
     kept = {mark: held for mark, held in state.set_aside.items() if mark != call}
-    return replace(state, set_aside=kept)
+    return evolve(state, set_aside=kept)
 
 
 def given_up(state: RunState, path: Path) -> RunState:
@@ -40,7 +40,7 @@ def given_up(state: RunState, path: Path) -> RunState:
     if not any(at == path for at, _ in state.set_aside.values()):
         return state
     kept = {mark: held for mark, held in state.set_aside.items() if held[0] != path}
-    return replace(state, set_aside=kept)
+    return evolve(state, set_aside=kept)
 
 
 HANDLERS: Final[Mapping[str, Callable[[RunState, Event], RunState]]] = {

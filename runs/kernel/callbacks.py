@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
@@ -17,6 +17,7 @@ from runs.kernel import callback_events as events
 from runs.kernel.answers import refusal
 from runs.kernel.callback_events import CallbackKind, WireEvent, is_about
 from runs.kernel.callback_results import ClaimResult, ReleaseResult, SubmitResult
+from runs.kernel.evolving import evolve
 from runs.kernel.gate import MAX_DEFINITION_DEPTH, CallbackRequest, validate_callback_request
 from runs.kernel.jsonable import JSONValue, frozen_object, snapshot
 
@@ -211,7 +212,7 @@ def _after(held: Mapping[str, Held], event: WireEvent) -> Held:
     match event["kind"]:
         case CallbackKind.CLAIMED:
             _expect(known.status is CallbackStatus.PENDING, event, known)
-            return replace(
+            return evolve(
                 known,
                 status=CallbackStatus.CLAIMED,
                 router_id=str(event["routerId"]),
@@ -249,7 +250,7 @@ def _submitted(known: Held, event: WireEvent) -> Held:
     reason = refusal(known.request.response_schema, event["response"])
     if reason is not None:
         raise CallbackSequenceError(f"{event['requestId']} has an answer it refuses: {reason}")
-    return replace(
+    return evolve(
         known,
         status=CallbackStatus.ANSWERED,
         claim_token=None,

@@ -34,7 +34,11 @@ Command = StartStep | WithdrawStep
 def commands(shape: Shape, before: RunState, after: RunState) -> list[Command]:
     """What the change from one state to the other asks of the world."""
     found: list[Command] = []
-    if before.queued is after.queued:
+    if after.stands_in_line:
+        # What is due stays so, and is handed out when the run's turn comes.
+        return found
+    waited = before.stands_in_line and not after.cancelled
+    if before.queued is after.queued and not waited:
         return found
     for (task, path), number in before.queued.items():
         same = after.queued.get((task, path)) == number
@@ -43,7 +47,7 @@ def commands(shape: Shape, before: RunState, after: RunState) -> list[Command]:
             if slot.number != number or not slot.started_at:
                 found.append(WithdrawStep(path=path, number=number, task=task))
     for (task, path), number in after.queued.items():
-        same = before.queued.get((task, path)) == number
+        same = not waited and before.queued.get((task, path)) == number
         if not same and is_handed_out(shape, task, path, after.loops):
             found.append(StartStep(path=path, number=number, task=task))
     return found

@@ -7,13 +7,13 @@ deadline, an answer and a cancel at one instant have one winner (interactions.md
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from runs.kernel import callback_events, clocks
 from runs.kernel.callbacks import CallbackStatus
 from runs.kernel.clocks import Clock
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind
+from runs.kernel.evolving import evolve
 from runs.kernel.slots import RunState
 
 
@@ -110,7 +110,7 @@ def called_back(state: RunState, event: Event) -> RunState:
             request_id = event.fields["request"]["requestId"]
             if request_id in state.expired:
                 left = {key: told for key, told in state.expired.items() if key != request_id}
-                state = replace(state, expired=left)
+                state = evolve(state, expired=left)
             return stopped(state, request_id)
         case EventKind.SUBMITTED:
             return stopped(state, event.fields["requestId"])
@@ -121,7 +121,7 @@ def called_back(state: RunState, event: Event) -> RunState:
 
 def taken_up(state: RunState, events: Iterable[Event]) -> RunState:
     """The times of the questions that a record tells of, where a client knows what they are now."""
-    state = replace(state, clocks={}, expired={})
+    state = evolve(state, clocks={}, expired={})
     for event in events:
         if event.kind == EventKind.ROUTED:
             state = routed(state, event)
@@ -138,19 +138,19 @@ def stopped(state: RunState, request_id: str) -> RunState:
     """The question's time no longer matters."""
     if request_id not in state.clocks:
         return state
-    return replace(
+    return evolve(
         state, clocks={key: clock for key, clock in state.clocks.items() if key != request_id}
     )
 
 
 def _set(state: RunState, request_id: str, clock: Clock) -> RunState:
-    return replace(state, clocks={**state.clocks, request_id: clock})
+    return evolve(state, clocks={**state.clocks, request_id: clock})
 
 
 def _expired(state: RunState, event: Event) -> RunState:
     request_id = event.fields["requestId"]
     state = stopped(state, request_id)
-    return replace(state, expired={**state.expired, request_id: event.fields})
+    return evolve(state, expired={**state.expired, request_id: event.fields})
 
 
 def _reminded(state: RunState, event: Event) -> RunState:

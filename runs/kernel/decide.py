@@ -7,7 +7,6 @@ of state by `commands`.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
 
 from runs.kernel import (
@@ -25,6 +24,7 @@ from runs.kernel.commands import Command, StartStep, WithdrawStep, commands
 from runs.kernel.conditions import evaluate, is_data
 from runs.kernel.errors import LoopError
 from runs.kernel.events import Event, EventKind, Path
+from runs.kernel.evolving import evolve
 from runs.kernel.graph import GraphShape, LeafShape, NodeShape, Shape, graph_identity
 from runs.kernel.outcomes import Outcome, failing
 from runs.kernel.places import Place, place_at, shape_at
@@ -56,7 +56,7 @@ def decide(shape: Shape, state: RunState, now: int, *, attended: bool = True) ->
         return []
     if passed := deadlines.overdue(state, now) or action_answers.decided(state, now):
         return passed
-    if state.held and not state.cancelled:
+    if (state.held and not state.cancelled) or state.stands_in_line:
         return []
     turn = Decision(state, now, attended=attended)
     progress = turn.root(shape)
@@ -381,7 +381,7 @@ class Decision:
                 why = never_ran(graph, scope, node, cancelled=self.state.cancelled)
                 ended = Outcome(status="aborted", summary=why)
                 self.events.append(node_events.done(path, node, state, None, ended, self.now))
-                nodes[node.name] = replace(state, status="done", outcome=ended)
+                nodes[node.name] = evolve(state, status="done", outcome=ended)
         outcome = graph_outcome(graph, nodes, cancelled=self.state.cancelled)
         self.record(EventKind.GRAPH_END, path, outcome=outcome.to_json())
         return BUSY

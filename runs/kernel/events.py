@@ -26,6 +26,9 @@ class EventKind(StrEnum):
     RUN_HELD = "run:held"
     RUN_RESUMED = "run:resumed"
     RUN_SWEPT = "run:swept"
+    # All places of its workflow or team were taken; it has got one.
+    RUN_QUEUED = "run:queued"
+    RUN_ADMITTED = "run:admitted"
     RUN_ABORT = "run:abort"
     HEARTBEAT = "heartbeat"
     MONITOR = "monitor"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Final
 
 from runs.kernel import loops, scopes
 from runs.kernel.conditions import ConditionResult
 from runs.kernel.events import Event, EventKind, Path
+from runs.kernel.evolving import evolve
 from runs.kernel.loop_events import AFTER, CHECKS, COMPLETE
 from runs.kernel.loops import Evidence, LoopState, Span
 from runs.kernel.outcomes import Outcome
@@ -47,7 +47,7 @@ def inner_ended(
     loop = _timed(loop, ended=at)
     if loop.phase == "body":
         return put_loop(state, path, loops.body_ended(loop, outcome, raised=raised))
-    return put_loop(state, path, replace(loop, review=outcome, raised=raised))
+    return put_loop(state, path, evolve(loop, review=outcome, raised=raised))
 
 
 def inner_unended(state: RunState, path: Path) -> RunState:
@@ -60,14 +60,14 @@ def inner_unended(state: RunState, path: Path) -> RunState:
 
 def _timed(loop: LoopState, **times: int) -> LoopState:
     if loop.phase == "body":
-        return replace(loop, body_span=replace(loop.body_span, **times))
-    return replace(loop, review_span=replace(loop.review_span, **times))
+        return evolve(loop, body_span=evolve(loop.body_span, **times))
+    return evolve(loop, review_span=evolve(loop.review_span, **times))
 
 
 def review_begins(state: RunState, path: Path, at: int) -> RunState:
     """The body's work is done for this round; its review takes the place."""
-    loop = replace(state.loops[path], phase="review", review=None, raised=False)
-    return put_loop(state, path, replace(loop, review_span=Span(due=at)))
+    loop = evolve(state.loops[path], phase="review", review=None, raised=False)
+    return put_loop(state, path, evolve(loop, review_span=Span(due=at)))
 
 
 def reopened(state: RunState) -> RunState:
@@ -80,9 +80,9 @@ def reopened(state: RunState) -> RunState:
             continue
         left = loop.ended is None or loop.ended.status in ("paused", "aborted")
         if waits and left:
-            state = put_loop(state, path, replace(loop, ended=None))
+            state = put_loop(state, path, evolve(loop, ended=None))
         else:
-            state = taken_back(put_loop(state, path, replace(loop, anew=True)), path)
+            state = taken_back(put_loop(state, path, evolve(loop, anew=True)), path)
             state = put_wait(state, path, None)
     return state
 
@@ -97,9 +97,9 @@ def _taken_up(state: RunState, path: Path, loop: LoopState, *, waits: bool) -> R
     if loop.ended is not None and loop.ended.passed:
         return state
     if waits and (paused or loop.ended is None) and not _cut_short(state, path, loop):
-        return put_loop(state, path, replace(loop, ended=None))
+        return put_loop(state, path, evolve(loop, ended=None))
     if paused:
-        state = put_loop(state, path, _unended(replace(loop, ended=None)))
+        state = put_loop(state, path, _unended(evolve(loop, ended=None)))
         slot = state.slots.get(path)
         return state if slot is None or slot.status != "ended" else fresh_slot(state, path)
     body_failed = loop.body is not None and not loop.body.passed
@@ -152,7 +152,7 @@ def resumed(state: RunState) -> RunState:
 
 
 def _unended(loop: LoopState) -> LoopState:
-    return replace(loop, review=None) if loop.phase == "review" else replace(loop, body=None)
+    return evolve(loop, review=None) if loop.phase == "review" else evolve(loop, body=None)
 
 
 def _start(state: RunState, event: Event) -> RunState:
@@ -184,7 +184,7 @@ def _reworked(state: RunState, path: Path) -> RunState:
     if scope is None:
         return state
     reworked = {**scope.reworked, name: scope.reworked.get(name, 0) + 1}
-    return put_scope(state, path[:-2], replace(scope, reworked=reworked))
+    return put_scope(state, path[:-2], evolve(scope, reworked=reworked))
 
 
 def _adopted(state: RunState, path: Path) -> RunState:
@@ -202,7 +202,7 @@ def _kept(node: NodeState) -> NodeState:
     done = node.settled
     if done is not None and done.passed and not done.skipped:
         return node
-    return replace(node, status="idle", outcome=None, met=None)
+    return evolve(node, status="idle", outcome=None, met=None)
 
 
 def _condition(state: RunState, event: Event) -> RunState:
@@ -212,7 +212,7 @@ def _condition(state: RunState, event: Event) -> RunState:
     which = str(event.fields["which"])
     state = _check_over(state, which, event.path)
     if error := event.fields.get("error"):
-        return put_loop(state, event.path, replace(loop, error=error))
+        return put_loop(state, event.path, evolve(loop, error=error))
     result = ConditionResult.from_json(event.fields["result"])
     return put_loop(state, event.path, loops.checked(loop, which, result))
 
@@ -223,9 +223,9 @@ def _progress(state: RunState, event: Event) -> RunState:
         return state
     state = _check_over(state, AFTER, event.path)
     if error := event.fields.get("error"):
-        return put_loop(state, event.path, replace(loop, error=error))
+        return put_loop(state, event.path, evolve(loop, error=error))
     seen = Evidence(workspace=event.fields.get("workspace"), signal=event.fields.get("signal"))
-    return put_loop(state, event.path, replace(loop, looked=True, seen=seen))
+    return put_loop(state, event.path, evolve(loop, looked=True, seen=seen))
 
 
 def _check_over(state: RunState, task: str, path: Path) -> RunState:
@@ -249,7 +249,7 @@ def _complete(state: RunState, event: Event) -> RunState:
 
 def _end(state: RunState, event: Event) -> RunState:
     path, outcome = event.path, Outcome.from_json(event.fields["outcome"])
-    loop = replace(state.loops[path], ended=outcome)
+    loop = evolve(state.loops[path], ended=outcome)
     state = put_wait(put_loop(state, path, loop), path, None)
     if outcome.status == "paused":
         return state

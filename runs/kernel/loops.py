@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from runs.kernel.conditions import ConditionResult
+from runs.kernel.evolving import evolve
 from runs.kernel.jsonable import digest_hex
 from runs.kernel.outcomes import Outcome
 
@@ -96,7 +97,7 @@ def next_round(loop: LoopState, iteration: int, at: int) -> LoopState:
     history = loop.history
     if loop.iteration:
         history = (*history, evidence_of(loop))
-    return replace(
+    return evolve(
         loop,
         iteration=iteration,
         phase="body",
@@ -126,7 +127,7 @@ def _to_answer(loop: LoopState) -> Outcome | None:
 
 def once_more(loop: LoopState) -> LoopState:
     """The loop at the begin of the round it is in, with the last review that was a no (W80)."""
-    return replace(
+    return evolve(
         loop,
         phase="body",
         verdicts={},
@@ -149,7 +150,7 @@ def evidence_of(loop: LoopState) -> Evidence:
     confidence = None if verdict is None else verdict.confidence
     if confidence is None and loop.body is not None:
         confidence = loop.body.confidence
-    return replace(
+    return evolve(
         loop.seen,
         gate=digest_hex(verdict.output) if unmet and verdict is not None else None,
         confidence=confidence,
@@ -160,18 +161,18 @@ def body_ended(loop: LoopState, outcome: Outcome, *, raised: bool) -> LoopState:
     """The body of this round came to its end."""
     # Only raises in a row count against the loop (runs.md R162).
     raises = loop.raises + 1 if raised else 0
-    return replace(loop, body=outcome, raised=raised, raises=raises)
+    return evolve(loop, body=outcome, raised=raised, raises=raises)
 
 
 def checked(loop: LoopState, which: str, result: ConditionResult) -> LoopState:
     """A check of this round gave its verdict."""
-    loop = replace(loop, verdicts={**loop.verdicts, which: result})
-    return replace(loop, last_gate=result) if which == "until" else loop
+    loop = evolve(loop, verdicts={**loop.verdicts, which: result})
+    return evolve(loop, last_gate=result) if which == "until" else loop
 
 
 def reviewed(loop: LoopState, outcome: Outcome) -> LoopState:
     """The review of this round is recorded."""
-    loop = replace(loop, phase="reviewed", review=outcome)
+    loop = evolve(loop, phase="reviewed", review=outcome)
     if outcome.passed:
         return loop
-    return replace(loop, rejected=outcome, last_review=outcome, rejections=loop.rejections + 1)
+    return evolve(loop, rejected=outcome, last_review=outcome, rejections=loop.rejections + 1)

@@ -7,10 +7,10 @@ last of them and in the contract's own event.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from runs.kernel.events import Event, EventKind
+from runs.kernel.evolving import evolve
 from runs.kernel.slots import RunState
 from runs.kernel.tallies import Given, Tally, is_no, rule_of
 
@@ -45,7 +45,7 @@ def asked_anew(state: RunState, request_id: str) -> RunState:
     if request_id not in state.tallies:
         return state
     left = {key: tally for key, tally in state.tallies.items() if key != request_id}
-    return replace(state, tallies=left)
+    return evolve(state, tallies=left)
 
 
 def _responded(state: RunState, event: Event) -> RunState:
@@ -66,11 +66,11 @@ def _responded(state: RunState, event: Event) -> RunState:
 
 def _overridden(state: RunState, event: Event) -> RunState:
     told = {**state.overridden, str(event.fields["requestId"]): event.fields}
-    return replace(state, overridden=told)
+    return evolve(state, overridden=told)
 
 
 def _set(state: RunState, request_id: str, tally: Tally) -> RunState:
-    return replace(state, tallies={**state.tallies, request_id: tally})
+    return evolve(state, tallies={**state.tallies, request_id: tally})
 
 
 HANDLERS: Final[Mapping[str, Callable[[RunState, Event], RunState]]] = {

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from runs.kernel.evolving import evolve
 from runs.kernel.outcomes import Outcome
 
 NodeStatus = Literal["idle", "checking", "active", "paused", "done"]
@@ -105,7 +106,7 @@ def opened(
 def with_node(scope: Scope, name: str, **changes: Any) -> Scope:
     """The scope with one node changed."""
     before = scope.nodes[name]
-    node = replace(before, **changes)
+    node = evolve(before, **changes)
     nodes = {**scope.nodes, name: node}
     place = scope.plan.place[name]
     ready = _marked(scope.ready, place, _is_ready(scope.plan, nodes, name))
@@ -113,7 +114,7 @@ def with_node(scope: Scope, name: str, **changes: Any) -> Scope:
         for follower in scope.plan.followers.get(name, ()):
             is_ready = _is_ready(scope.plan, nodes, follower)
             ready = _marked(ready, scope.plan.place[follower], is_ready)
-    return replace(
+    return evolve(
         scope,
         nodes=nodes,
         ready=ready,
@@ -126,7 +127,7 @@ def with_node(scope: Scope, name: str, **changes: Any) -> Scope:
 def with_nodes(scope: Scope, nodes: Mapping[str, NodeState], **changes: Any) -> Scope:
     """The scope with its nodes replaced, and whatever else changes with them."""
     plan = scope.plan
-    return replace(
+    return evolve(
         scope,
         nodes=nodes,
         ready=_places(plan, (name for name in plan.names if _is_ready(plan, nodes, name))),
@@ -145,7 +146,7 @@ def sent_back(scope: Scope, target: str, rerun: Iterable[str], review: Outcome) 
         # A node that has yet to run has no attempt behind it: its first one is still to come.
         attempt = node.attempt if node.status == "idle" else node.attempt + 1
         nodes[name] = NodeState(attempt=attempt, last_review=node.last_review)
-    nodes[target] = replace(nodes[target], last_review=review)
+    nodes[target] = evolve(nodes[target], last_review=review)
     accepted = {**scope.accepted, target: scope.accepted.get(target, 0) + 1}
     return with_nodes(scope, nodes, accepted=accepted)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from runs.kernel import loopfold, scopes, spending
+from runs.kernel.evolving import evolve
 from runs.kernel.scopes import NodeStatus
 from runs.kernel.slots import RunState, Slot, fresh_slot, put_scope, put_slot, taken_back
 
@@ -27,14 +26,14 @@ def reopened(state: RunState, session: int) -> RunState:
                 continue
             if slot is not None and slot.status in ("running", "lost"):
                 # Whether it did its work is still to be found out (design I5).
-                nodes[name] = replace(node, status="active", outcome=None)
+                nodes[name] = evolve(node, status="active", outcome=None)
             elif slot is not None and begun.get(inner) == slot.number and node.status != "idle":
                 state = put_slot(state, inner, status="queued", outcome=None)
                 status: NodeStatus = "paused" if node.status == "paused" else "active"
-                nodes[name] = replace(node, status=status, outcome=None)
+                nodes[name] = evolve(node, status=status, outcome=None)
             else:
                 state = taken_back(state, inner)
-                nodes[name] = replace(node, status="idle", outcome=None, met=None)
+                nodes[name] = evolve(node, status="idle", outcome=None, met=None)
         state = put_scope(state, path, scopes.with_nodes(scope, nodes, ended=None))
     state = loopfold.reopened(state)
     root = state.slots[()]
@@ -43,8 +42,8 @@ def reopened(state: RunState, session: int) -> RunState:
         state = fresh_slot(state, ())
     resumed = state.resumed | answered(state)
     purses = spending.kept(state.purses, state.scopes, state.loops)
-    begun_again = replace(state, session=session, resumed=resumed, purses=purses)
-    return replace(begun_again, cancelled=False, held="", ended=None)
+    begun_again = evolve(state, session=session, resumed=resumed, purses=purses)
+    return evolve(begun_again, cancelled=False, held="", ended=None)
 
 
 def _has_passed(slot: Slot | None) -> bool:

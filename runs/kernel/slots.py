@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from runs.kernel import callbacks, scopes
@@ -11,6 +11,7 @@ from runs.kernel.answered import Answers
 from runs.kernel.callbacks import CallbackState
 from runs.kernel.clocks import Clock
 from runs.kernel.events import Path
+from runs.kernel.evolving import evolve
 from runs.kernel.loops import LoopState
 from runs.kernel.outcomes import Outcome
 from runs.kernel.retries import Limits
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 SlotStatus = Literal["queued", "running", "asking", "lost", "sleeping", "ended"]
 JOB: Final = "job"
 WHEN: Final = "when"
+# Where a run stands whose workflow or team has a limit of runs under way.
+QUEUED: Final = "queued"
+ADMITTED: Final = "admitted"
 # The start of a loop's review; from then on it is the job at the loop's path.
 REVIEW: Final = "review"
 
@@ -46,7 +50,7 @@ class Slot:
     ask: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RunState:
     """Everything a decision may look at.
 
@@ -61,7 +65,8 @@ class RunState:
     engines under way may use of the budget, by call (runs.md R269). `clocks` holds
     the times of the open questions that have any, `expired` what was recorded of those whose time
     was over, `tallies` the answers of those that need several, `overridden` what was recorded of
-    those that somebody answered who was not asked: all by request id.
+    those that somebody answered who was not asked: all by request id. `admission` is empty for a run that
+    needs no place among the runs under way; `lends` gives it back while the run waits.
     """
 
     run_id: str = ""
@@ -87,6 +92,8 @@ class RunState:
     actions: Mapping[str, Action] = field(default_factory=dict)
     approvals: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
+    admission: str = ""
+    lends: bool = False
     held: str = ""
     cancelled: bool = False
     ended: Outcome | None = None
@@ -102,6 +109,11 @@ class RunState:
     def started(self) -> bool:
         return self.session > 0
 
+    @property
+    def stands_in_line(self) -> bool:
+        """Whether nothing of the run begins yet: its turn has not come."""
+        return self.admission == QUEUED and not self.cancelled
+
 
 def put(state: RunState, task: str, path: Path, slot: Slot) -> RunState:
     """Set a slot or a check, and with it which starts are due."""
@@ -111,18 +123,18 @@ def put(state: RunState, task: str, path: Path, slot: Slot) -> RunState:
     elif (task, path) in queued:
         queued = {key: number for key, number in queued.items() if key != (task, path)}
     if task != JOB:
-        return replace(state, checks={**state.checks, (task, path): slot}, queued=queued)
-    return replace(state, slots={**state.slots, path: slot}, queued=queued)
+        return evolve(state, checks={**state.checks, (task, path): slot}, queued=queued)
+    return evolve(state, slots={**state.slots, path: slot}, queued=queued)
 
 
 def put_slot(state: RunState, path: Path, **changes: Any) -> RunState:
     """Change the slot at a path."""
-    return put(state, JOB, path, replace(state.slots.get(path, Slot()), **changes))
+    return put(state, JOB, path, evolve(state.slots.get(path, Slot()), **changes))
 
 
 def put_check(state: RunState, task: str, path: Path, **changes: Any) -> RunState:
     """Change the check of this task at a path."""
-    return put(state, task, path, replace(state.checks[task, path], **changes))
+    return put(state, task, path, evolve(state.checks[task, path], **changes))
 
 
 def fresh_slot(state: RunState, path: Path, *, tries: int = 0) -> RunState:
@@ -141,7 +153,7 @@ def taken_back(state: RunState, path: Path) -> RunState:
 
 def put_scope(state: RunState, path: Path, scope: Scope) -> RunState:
     """Set the scope of a graph."""
-    return replace(state, scopes={**state.scopes, path: scope})
+    return evolve(state, scopes={**state.scopes, path: scope})
 
 
 def put_node(state: RunState, path: Path, name: str, **changes: Any) -> RunState:
@@ -151,16 +163,16 @@ def put_node(state: RunState, path: Path, name: str, **changes: Any) -> RunState
 
 def put_loop(state: RunState, path: Path, loop: LoopState) -> RunState:
     """Set the state of a loop."""
-    return replace(state, loops={**state.loops, path: loop})
+    return evolve(state, loops={**state.loops, path: loop})
 
 
 def put_wait(state: RunState, path: Path, until: int | None) -> RunState:
     """Let what stands at a path wait until this time, or no longer."""
     if until is not None:
-        return replace(state, waits={**state.waits, path: until})
+        return evolve(state, waits={**state.waits, path: until})
     if path not in state.waits:
         return state
-    return replace(state, waits={at: time for at, time in state.waits.items() if at != path})
+    return evolve(state, waits={at: time for at, time in state.waits.items() if at != path})
 
 
 def wake(state: RunState, path: Path) -> RunState:

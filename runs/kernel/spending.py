@@ -7,10 +7,11 @@ is never guessed, and never a silent 0 (runs.md R201, R212, R255).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from runs.kernel.events import Path
+from runs.kernel.evolving import evolve
 from runs.kernel.jsonable import JSONValue
 from runs.kernel.loops import LoopState
 from runs.kernel.numbers import amount_of, count_of, number_of
@@ -42,15 +43,15 @@ class Spent:
     def plus(self, call: Mapping[str, Any]) -> Spent:
         """The sum with one more call, as the fields of its `engine:usage` tell it."""
         usage, model = call.get("usage"), call.get("model")
-        counted = replace(self, calls=self.calls + 1)._with_usage(usage)
+        counted = evolve(self, calls=self.calls + 1)._with_usage(usage)
         if counted.unmeasured_calls > self.unmeasured_calls and call.get("failed") is not True:
-            counted = replace(counted, blind_calls=self.blind_calls + 1)
+            counted = evolve(counted, blind_calls=self.blind_calls + 1)
         return counted._with_cost(call.get("cost"), model if isinstance(model, str) else "")
 
     def _with_usage(self, usage: object) -> Spent:
         if not isinstance(usage, Mapping) or not is_reported(usage):
-            return replace(self, unmeasured_calls=self.unmeasured_calls + 1)
-        return replace(
+            return evolve(self, unmeasured_calls=self.unmeasured_calls + 1)
+        return evolve(
             self,
             input_tokens=self.input_tokens + count_of(usage.get("inputTokens")),
             output_tokens=self.output_tokens + count_of(usage.get("outputTokens")),
@@ -63,11 +64,11 @@ class Spent:
         usd = amount_of(cost.get("usd")) if isinstance(cost, Mapping) else None
         kind = cost.get("kind") if isinstance(cost, Mapping) else None
         if usd is not None and kind == "reported":
-            return replace(self, reported_usd=round(self.reported_usd + usd, DECIMALS))
+            return evolve(self, reported_usd=round(self.reported_usd + usd, DECIMALS))
         if usd is not None and kind == "estimated":
-            return replace(self, estimated_usd=round(self.estimated_usd + usd, DECIMALS))
+            return evolve(self, estimated_usd=round(self.estimated_usd + usd, DECIMALS))
         models = self.unknown_models
-        return replace(
+        return evolve(
             self,
             unknown_calls=self.unknown_calls + 1,
             unknown_models=models if model in models else (*models, model),

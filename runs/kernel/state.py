@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Final
 
 from runs.kernel import (
@@ -21,11 +20,14 @@ from runs.kernel import (
     spending,
 )
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind, Path
+from runs.kernel.evolving import evolve
 from runs.kernel.outcomes import Outcome
 from runs.kernel.retries import MAX_WAIT_MS, Limits
 from runs.kernel.scopes import NodeState, NodeStatus, Scope
 from runs.kernel.slots import (
+    ADMITTED,
     JOB,
+    QUEUED,
     REVIEW,
     WHEN,
     RunState,
@@ -52,7 +54,7 @@ def reduce(state: RunState, event: Event) -> RunState:
         state = _callback(state, event)
     elif event.kind == spending.KIND:
         state = _paid(state, event)
-    return replace(state, seq=event.seq) if event.seq else state
+    return evolve(state, seq=event.seq) if event.seq else state
 
 
 def fold(events: Iterable[Event], state: RunState | None = None) -> RunState:
@@ -74,9 +76,10 @@ def _run_start(state: RunState, event: Event) -> RunState:
         params = event.fields.get("params", state.params)
         again = sessions.reopened(state, session)
         # What began as a dry run never turns into a real one on its way.
-        again = replace(again, dry_run=again.dry_run or event.fields.get("dryRun") is True)
-        return replace(again, params=params, limits=_limits(event), spent=spending.NOTHING)
-    begun = replace(
+        again = evolve(again, dry_run=again.dry_run or event.fields.get("dryRun") is True)
+        again = _out_of_line(again)
+        return evolve(again, params=params, limits=_limits(event), spent=spending.NOTHING)
+    begun = evolve(
         state,
         run_id=str(event.fields.get("runId") or event.fields.get("recordId") or ""),
         session=session,
@@ -105,7 +108,7 @@ def _paid(state: RunState, event: Event) -> RunState:
         mark = spending.mark_at(state.scopes, state.loops, path)
         if mark is not None:
             purses = spending.paid(purses, path, mark, event.fields)
-    return replace(
+    return evolve(
         state,
         spent=state.spent.plus(event.fields),
         spent_in_all=state.spent_in_all.plus(event.fields),
@@ -124,7 +127,7 @@ def _graph_start(state: RunState, event: Event) -> RunState:
     if event.path in state.scopes:
         state = _forget_inside(state, event.path)
         kept = answered.without(state.answers, event.path, state.session)
-        state = replace(state, answers=kept)
+        state = evolve(state, answers=kept)
     return put_scope(state, event.path, opened)
 
 
@@ -181,7 +184,7 @@ def _send_back(state: RunState, event: Event) -> RunState:
     if not event.fields["accepted"]:
         refused = scope.refused | {(sender, scope.nodes[sender].attempt)}
         closed = scope.closed or bool(event.fields.get("final"))
-        return put_scope(state, event.path, replace(scope, refused=refused, closed=closed))
+        return put_scope(state, event.path, evolve(scope, refused=refused, closed=closed))
     rerun = frozenset(event.fields["rerun"])
     state = _give_up_waiting(state, event.path, rerun)
     review = Outcome.from_json(event.fields["review"])
@@ -202,7 +205,7 @@ def _give_up_waiting(state: RunState, path: Path, rerun: frozenset[str]) -> RunS
 
 def _graph_end(state: RunState, event: Event) -> RunState:
     outcome = Outcome.from_json(event.fields["outcome"])
-    state = put_scope(state, event.path, replace(state.scopes[event.path], ended=outcome))
+    state = put_scope(state, event.path, evolve(state.scopes[event.path], ended=outcome))
     outer = event.path[:-1]
     if outcome.status == "paused":
         return state
@@ -251,7 +254,7 @@ def _job_end(state: RunState, event: Event) -> RunState:
         shared = {**state.shared, **changes.get("set", {})}
         for name in changes.get("removed", ()):
             shared.pop(name, None)
-        state = replace(state, shared=shared)
+        state = evolve(state, shared=shared)
     if outcome.status == "paused" and asked:
         return put_slot(
             state, event.path, status="asking", outcome=outcome, request_id=asked["requestId"]
@@ -316,7 +319,7 @@ def _routed(state: RunState, event: Event) -> RunState:
 
 
 def _callback(state: RunState, event: Event) -> RunState:
-    state = replace(state, callbacks=callbacks.fold(state.callbacks, event.callback_wire()))
+    state = evolve(state, callbacks=callbacks.fold(state.callbacks, event.callback_wire()))
     state = deadlines.called_back(state, event)
     if event.kind != EventKind.REQUESTED:
         return state
@@ -326,13 +329,13 @@ def _callback(state: RunState, event: Event) -> RunState:
         return state
     # Asked anew, a question that was withdrawn can be answered again.
     left = {key: reason for key, reason in state.withdrawn.items() if key != asked}
-    return replace(state, withdrawn=left)
+    return evolve(state, withdrawn=left)
 
 
 def _withdrawn(state: RunState, event: Event) -> RunState:
     state = deadlines.stopped(state, event.fields["requestId"])
     gone = {**state.withdrawn, event.fields["requestId"]: event.fields.get("reason", "")}
-    return replace(state, withdrawn=gone)
+    return evolve(state, withdrawn=gone)
 
 
 def _resumed(state: RunState, _event: Event) -> RunState:
@@ -343,7 +346,17 @@ def _resumed(state: RunState, _event: Event) -> RunState:
             if scope.nodes[name].status == "paused" and slot is not None and slot.status == "ended":
                 state = put_node(state, path, name, status="idle", outcome=None)
     state = loopfold.resumed(state)
-    return replace(state, held="", resumed=state.resumed | sessions.answered(state))
+    state = _out_of_line(state)
+    return evolve(state, held="", resumed=state.resumed | sessions.answered(state))
+
+
+def _out_of_line(state: RunState) -> RunState:
+    """Whoever stopped while it stood in line has left it, and takes its place there anew."""
+    return evolve(state, admission="") if state.admission == QUEUED else state
+
+
+def _in_line(state: RunState, event: Event, admission: str) -> RunState:
+    return evolve(state, admission=admission, lends=event.fields.get("lends") is True)
 
 
 # What a step waits for; any other question of a run holds nothing up.
@@ -359,12 +372,14 @@ _BINDING: Final = frozenset(
 )
 _HANDLERS: Final[Mapping[str, Callable[[RunState, Event], RunState]]] = {
     EventKind.RUN_START: _run_start,
-    EventKind.RUN_END: lambda state, event: replace(
+    EventKind.RUN_END: lambda state, event: evolve(
         state, ended=Outcome.from_json(event.fields["outcome"])
     ),
-    EventKind.RUN_CANCEL: lambda state, _event: replace(state, cancelled=True),
-    EventKind.RUN_HELD: lambda state, event: replace(state, held=event.fields["reason"]),
+    EventKind.RUN_CANCEL: lambda state, _event: evolve(state, cancelled=True),
+    EventKind.RUN_HELD: lambda state, event: evolve(state, held=event.fields["reason"]),
     EventKind.RUN_RESUMED: _resumed,
+    EventKind.RUN_QUEUED: lambda state, event: _in_line(state, event, QUEUED),
+    EventKind.RUN_ADMITTED: lambda state, event: _in_line(state, event, ADMITTED),
     EventKind.GRAPH_START: _graph_start,
     EventKind.NODE: _graph_node,
     EventKind.SEND_BACK: _send_back,
