@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
-from pydantic import ConfigDict, Field, StrictInt, StringConstraints
+from pydantic import BeforeValidator, ConfigDict, Field, StrictInt, StringConstraints
 
 from gates.answers.answer_schemas import Override, ResponseShape
 from runs.schemas import (
@@ -53,6 +53,11 @@ EvenCancelled = Annotated[
 ]
 
 
+def _whole(value: Any) -> Any:
+    """JSON knows one kind of number: 1.0 is the integer 1."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _example(**example: Any) -> ConfigDict:
     return ConfigDict(json_schema_extra={"examples": [example]})
 
@@ -69,7 +74,7 @@ class AskRequest(Body):
     )
 
     gate_id: str = Field(min_length=1)
-    gate_version: StrictInt = Field(ge=1, le=2**53 - 1)
+    gate_version: Annotated[StrictInt, BeforeValidator(_whole)] = Field(ge=1, le=2**53 - 1)
     decision_text: str = Field(min_length=1)
     response_schema: dict[str, Json]
     input: Json

@@ -57,11 +57,44 @@ _DESCRIPTIONS: Final[Mapping[int, str]] = {
     429: "Too much at once; where waiting helps, `Retry-After` says how long.",
 }
 
+_QUESTION: Final = {"id": "$response.body#/id"}
+_SAME: Final = {"id": "$request.path.id"}
+_TOKEN: Final = {"claimToken": "$response.body#/claimToken"}
+_RUN_ACTS: Final = ("getRun", "listEvents", "cancelRun", "resumeRun", "rerunRun")
+_REQUEST_ACTS: Final = (
+    "getRequest", "getRequestHistory", "getRequestReceipt", "claimRequest", "withdrawRequest",
+    "forceReleaseRequest",
+)  # fmt: skip
+# Where what one operation answers leads: operation, status, and the next with what it takes along.
+LINKS: Final[Mapping[tuple[str, int], Mapping[str, Mapping[str, Any]]]] = {
+    **{
+        ("askRequest", status): {
+            **{name: {"parameters": _QUESTION} for name in _REQUEST_ACTS},
+            "submitRequest": {
+                "parameters": _QUESTION,
+                "requestBody": {"digest": "$response.body#/digest", "response": {"approved": True}},
+            },
+        }
+        for status in (200, 201)
+    },
+    ("claimRequest", 200): {"releaseRequest": {"parameters": _SAME, "requestBody": _TOKEN}},
+    ("submitRequest", 200): {name: {"parameters": _SAME} for name in ("getRequestReceipt",)},
+    ("startRun", 201): {name: {"parameters": _QUESTION} for name in _RUN_ACTS},
+    ("cancelRun", 200): {name: {"parameters": _SAME} for name in ("resumeRun", "rerunRun")},
+}
+
 
 def complete(schema: dict[str, Any], status_of: Mapping[str, int]) -> dict[str, Any]:
-    """Add to every operation the errors it may answer with, each with its codes."""
+    """Add to every operation where it leads and the errors it may answer with, by their codes."""
     schema["tags"] = TAGS
     schema["components"]["schemas"]["Error"] = ERROR_SCHEMA
+    by_name = {
+        one["operationId"]: one for path in schema["paths"].values() for one in path.values()
+    }
+    for (name, status), links in LINKS.items():
+        by_name[name]["responses"][status]["links"] = {
+            following: {"operationId": following, **how} for following, how in links.items()
+        }
     for operations in schema["paths"].values():
         for method, operation in operations.items():
             own = operation.pop("x-refusals", [])

@@ -18,6 +18,7 @@ from runs.models import Run, Workflow
 from runs.replies import caller, moment_and_id, page_of, place_of, reply
 from runs.schemas import (
     EXAMPLE_RUN,
+    STREAMED,
     CancelRun,
     EventFilter,
     Events,
@@ -184,8 +185,8 @@ async def list_events(
                 "description": "Server-sent events; `id` is the number, `data` the event.",
                 "content": {
                     "text/event-stream": {
-                        "schema": {"type": "string"},
-                        "example": 'id: 4\ndata: {"seq":4,"kind":"log","path":[]}\n\n',
+                        "schema": STREAMED,  # of each event, as OpenAPI before 3.2 has it
+                        "example": {"id": "4", "data": '{"seq":4,"kind":"log","path":[]}'},
                     }
                 },
             }
@@ -210,7 +211,7 @@ async def stream_events(
     operation_id="getArtifact",
     summary="A file of the run",
     openapi_extra={
-        "x-refusals": ["scope", "not-found", "artifact-missing"],
+        "x-refusals": ["scope", "not-found", "artifact-missing", "artifact-changed"],
         "responses": {
             200: {
                 "description": "The bytes, with the media type they were stored under.",

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+)
 from pydantic.alias_generators import to_camel
 
 from runs.replies import DEFAULT_LIMIT, MAX_LIMIT
@@ -204,6 +211,22 @@ class Events(Shape):
     head: int
 
 
+# One server-sent event of a stream.
+STREAMED: Final = {
+    "type": "object",
+    "required": ["id", "data"],
+    "properties": {
+        "id": {"type": "string", "description": "The number of the event."},
+        "data": {
+            "type": "string",
+            "description": "The event as JSON.",
+            "contentMediaType": "application/json",
+            "contentSchema": {"$ref": "#/components/schemas/EventShape"},
+        },
+    },
+}
+
+
 class WorkflowShape(Shape):
     """What can be started here."""
 
@@ -294,11 +317,14 @@ def _seen(value: Any) -> Any:
 class LastSeen(BaseModel):
     """Where a client that comes back goes on."""
 
-    last_seen: Annotated[Seq | None, BeforeValidator(_seen)] = Field(
-        default=None,
-        alias="Last-Event-ID",
-        description="The last event that was seen; browsers send it by themselves.",
-        examples=[18],
+    last_seen: Annotated[Seq | None, BeforeValidator(_seen), WithJsonSchema({"type": "string"})] = (
+        Field(
+            default=None,
+            alias="Last-Event-ID",
+            description="The last event that was seen; browsers send it by themselves. What is no "
+            "number says nothing.",
+            examples=["18"],
+        )
     )
 
 
