@@ -41,9 +41,8 @@ def _all_at_once(names: frozenset[str]) -> _Copy:
 
     def copy(value: Any, changes: Mapping[str, Any]) -> Any:
         if not names.issuperset(changes):
-            raise TypeError(
-                f"{type(value).__name__} has no field {sorted(changes.keys() - names)}."
-            )
+            odd = ", ".join(sorted(changes.keys() - names))
+            raise TypeError(f"{type(value).__name__} has no field {odd!r}.")
         made = new(value.__class__)
         put(made, "__dict__", {**value.__dict__, **changes})
         return made

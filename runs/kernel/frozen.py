@@ -38,19 +38,21 @@ def _refuse(_self: object, *_args: object, **_kwargs: object) -> NoReturn:
 class FrozenDict(dict[str, JSONValue]):
     """A JSON object that was checked once and never changes."""
 
-    __slots__ = ("height",)
+    __slots__ = ("height", "plain")
     height: int
+    plain: bool | None
+    """Whether it is written the quick way, see plain.py; None as long as nobody asked."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         checked = cast(FrozenDict, snapshot(dict(*args, **kwargs)))
         dict.update(self, checked)
-        self.height = checked.height
+        self.height, self.plain = checked.height, None
 
     @classmethod
     def _checked(cls, items: dict[str, JSONValue], height: int) -> Self:
         frozen = cls.__new__(cls)
         dict.update(frozen, items)
-        frozen.height = height
+        frozen.height, frozen.plain = height, None
         return frozen
 
     __setitem__ = _refuse
@@ -76,6 +78,7 @@ class FrozenList(tuple[JSONValue, ...]):  # noqa: SLOT001 - a tuple takes no nam
     """A JSON array that was checked once and never changes; equals a list of the same values."""
 
     height: int
+    plain: bool | None
 
     def __new__(cls, items: Iterable[JSONValue] = ()) -> Self:
         checked = cast(FrozenList, snapshot(list(items)))
@@ -84,7 +87,7 @@ class FrozenList(tuple[JSONValue, ...]):  # noqa: SLOT001 - a tuple takes no nam
     @classmethod
     def _checked(cls, items: Iterable[JSONValue], height: int) -> Self:
         frozen = super().__new__(cls, items)
-        frozen.height = height
+        frozen.height, frozen.plain = height, None
         return frozen
 
     def __eq__(self, other: object) -> bool:
@@ -167,21 +170,44 @@ def _freeze_container(
     limit: int,
     above: set[int],
 ) -> JSONValue:
+    height, has_room = 0, level <= limit
     if isinstance(value, dict):
         members: dict[str, JSONValue] = {}
         for key, item in value.items():
-            if not isinstance(key, str) or isinstance(key, Enum):
-                kind = type(key).__name__
-                raise JsonValueError(f"an object key is {kind}, not text", _pointer(at))
-            name = _text(key, at)
-            members[name] = _freeze(item, (at, name), level, limit, above)
-        return FrozenDict._checked(members, _height(members.values()))
-    items = [_freeze(item, (at, index), level, limit, above) for index, item in enumerate(value)]
-    return FrozenList._checked(items, _height(items))
+            name = key if type(key) is str and key.isascii() else _key(key, at)
+            if has_room and _stays(item):
+                members[name] = item
+                height = height or 1
+            else:
+                members[name] = frozen = _freeze(item, (at, name), level, limit, above)
+                height = max(height, 1 + getattr(frozen, "height", 0))
+        return FrozenDict._checked(members, height)
+    items: list[JSONValue] = []
+    for index, item in enumerate(value):
+        if has_room and _stays(item):
+            items.append(item)
+            height = height or 1
+        else:
+            frozen = _freeze(item, (at, index), level, limit, above)
+            items.append(frozen)
+            height = max(height, 1 + getattr(frozen, "height", 0))
+    return FrozenList._checked(items, height)
 
 
-def _height(items: Iterable[JSONValue]) -> int:
-    return max((1 + getattr(item, "height", 0) for item in items), default=0)
+def _stays(item: Any) -> bool:
+    """Whether it is JSON as it is, as nearly every item is; asked of exact types."""
+    kind = type(item)
+    if kind is str:
+        return bool(item.isascii())
+    if kind is int:
+        return -MAX_SAFE_INTEGER <= item <= MAX_SAFE_INTEGER
+    return kind is bool or item is None
+
+
+def _key(key: object, at: _At) -> str:
+    if not isinstance(key, str) or isinstance(key, Enum):
+        raise JsonValueError(f"an object key is {type(key).__name__}, not text", _pointer(at))
+    return _text(key, at)
 
 
 def _text(value: str, at: _At) -> str:

@@ -32,14 +32,30 @@ def is_plain(value: Any, room: int) -> bool:
     kind = type(value)
     if kind in _PLAIN:
         return _PLAIN[kind](value)
-    if room <= 0:
+    if kind is not FrozenDict and kind is not FrozenList:
+        return room > 0 and _is_plain_inside(value, kind, room)
+    if value.height > room:
         return False
+    if value.plain is None:
+        # It never changes, and is often written again: in an event, in rows, on a page.
+        value.plain = _is_plain_inside(value, kind, room)
+    return bool(value.plain)
+
+
+def _is_plain_inside(value: Any, kind: type, room: int) -> bool:
     if kind in _OBJECTS:
         for key, item in value.items():
-            if not (_is_sorted_alike(key) and is_plain(item, room - 1)):
+            if not (type(key) is str and (key.isascii() or max(key) < _FIRST_SURROGATE)):
+                return False
+            if not (type(item) is str and item.isascii()) and not is_plain(item, room - 1):
                 return False
         return True
-    return kind in _ARRAYS and all(is_plain(item, room - 1) for item in value)
+    if kind not in _ARRAYS:
+        return False
+    for item in value:  # noqa: SIM110 - all() would take a third frame for each level
+        if not is_plain(item, room - 1):
+            return False
+    return True
 
 
 def is_checked(value: Any, room: int) -> bool:
@@ -53,14 +69,12 @@ def is_checked(value: Any, room: int) -> bool:
         return False
     if kind is dict:
         for key, item in value.items():
-            if not (type(key) is str and _is_text(key) and is_checked(item, room - 1)):
+            if not (type(key) is str and _is_text(key)):
+                return False
+            if not (type(item) is str and item.isascii()) and not is_checked(item, room - 1):
                 return False
         return True
     return kind in _ARRAYS and all(is_checked(item, room - 1) for item in value)
-
-
-def _is_sorted_alike(key: object) -> bool:
-    return type(key) is str and (key.isascii() or max(key) < _FIRST_SURROGATE)
 
 
 def _is_text(value: str) -> bool:
