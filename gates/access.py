@@ -8,11 +8,13 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
+from structlog.contextvars import bind_contextvars
 
 from gates.answers import deputies
 from gates.models import ApiKey, Grant, Request
 from gates.principals import Principal
 from runs.access import Forbidden, NotVisible
+from runs.kernel.events import joined
 from runs.models import Run
 from runs.people.audiences import audiences_with
 from runs.turns import statements
@@ -101,6 +103,7 @@ def find(who: Principal, pk: UUID) -> Request:
     """The question, for somebody who may see it; NotVisible for everybody else."""
     for row in statements.rows(Request, pk=pk):
         if may_see(who, row):
+            bind_contextvars(run_id=str(row.run_id), step=joined(tuple(row.step_path)))
             return row
     raise NotVisible(f"There is no question {pk} here.")
 

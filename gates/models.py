@@ -150,6 +150,16 @@ class Request(models.Model):
                 condition=Q(status__in=["pending", "claimed"], needed__gt=1),
                 name="request_open_for_several",
             ),
+            models.Index(
+                fields=["due_at"],
+                condition=Q(status__in=["pending", "claimed"], due_at__isnull=False),
+                name="request_due",
+            ),
+            models.Index(
+                fields=["kind", "created_at"],
+                condition=Q(status__in=["pending", "claimed"]),
+                name="request_open_by_kind",
+            ),
         ]
 
     def __str__(self) -> str:

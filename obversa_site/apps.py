@@ -10,5 +10,8 @@ class SiteConfig(AppConfig):
     verbose_name = "Obversa"
 
     def ready(self) -> None:
-        """Load both; each registers itself when it is imported."""
-        from obversa_site import celery, checks  # noqa: F401  it is for the import
+        """Load them, each registers itself; and make spans where the environment asks for them."""
+        from obversa_site import celery, checks, telemetry  # noqa: F401  it is for the import
+
+        if telemetry.is_wanted() and telemetry.is_installed():
+            telemetry.begin()

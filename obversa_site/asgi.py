@@ -15,6 +15,7 @@ from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E40
 from django.urls import path  # noqa: E402
 
 from gates.consumers import InboxConsumer  # noqa: E402
+from obversa_site.around import Around  # noqa: E402
 from obversa_site.bodies import BoundedBodies, bound_daphne  # noqa: E402
 from obversa_site.origins import SameOrigin  # noqa: E402
 from runs.consumers import RunConsumer  # noqa: E402
@@ -26,9 +27,11 @@ sockets = URLRouter(
         path("ws/inbox/", InboxConsumer.as_asgi()),
     ]
 )
-application = ProtocolTypeRouter(
-    {
-        "http": BoundedBodies(pages),
-        "websocket": AllowedHostsOriginValidator(SameOrigin(AuthMiddlewareStack(sockets))),
-    }
+application = Around(
+    ProtocolTypeRouter(
+        {
+            "http": BoundedBodies(pages),
+            "websocket": AllowedHostsOriginValidator(SameOrigin(AuthMiddlewareStack(sockets))),
+        }
+    )
 )

@@ -12,6 +12,7 @@ from typing import Final
 from django.http import HttpRequest
 from ninja.security.base import SecuritySchema
 from ninja.utils import check_csrf
+from structlog.contextvars import bind_contextvars
 
 from gates.keys import find_key
 from gates.principals import Principal, principal_for_key
@@ -48,7 +49,7 @@ class Bearer:
                 "The Authorization header holds no key that works here. It may have ended or been "
                 "revoked; send `Authorization: Bearer KEY`."
             )
-        return principal_for_key(key)
+        return _known(principal_for_key(key))
 
 
 class Session:
@@ -67,7 +68,13 @@ class Session:
             return None
         if check_csrf(request) is not None:
             raise CsrfMissing("Send the CSRF token of this session in the X-CSRFToken header.")
-        return Principal.for_user(request.user, surface="api")
+        return _known(Principal.for_user(request.user, surface="api"))
+
+
+def _known(who: Principal) -> Principal:
+    """Name the caller in every line of the log from now on."""
+    bind_contextvars(actor=who.actor)
+    return who
 
 
 AUTH: Final[Sequence[Callable[[HttpRequest], Principal | None]]] = [Bearer(), Session()]

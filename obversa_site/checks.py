@@ -11,6 +11,8 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Warning, register  # noqa: A004  Django's own name
 from django.db import connection
 
+from obversa_site import telemetry
+
 
 @register()
 def one_secret_for_all(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
@@ -50,5 +52,19 @@ def news_for_all(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Chec
             "A broker is configured, but no channel layer: pages lag behind by up to two seconds.",
             hint="Set CHANNEL_REDIS_URL.",
             id="obversa.W003",
+        )
+    ]
+
+
+@register()
+def traces_can_be_made(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    """What the environment asks for needs an extra dependency."""
+    if not telemetry.is_wanted() or telemetry.is_installed():
+        return []
+    return [
+        Warning(
+            "OTEL_* variables ask for traces, but OpenTelemetry is not installed: none are made.",
+            hint="pip install 'obversa[otel]', or unset them.",
+            id="obversa.W010",
         )
     ]

@@ -1,35 +1,60 @@
-"""How a line of the log is written: for a person, or for a program that collects it."""
+"""How a line of the log is written: for a person, or for a program that collects it.
+
+Every line carries what is known where it is written (`request_id`, `actor`, `run_id`, `step`,
+`attempt`, `task`): the doors of pages and tasks bind it with structlog's contextvars, so lines of
+Django, Celery and of an author's step carry it too. No line holds a value of a variable.
+"""
 
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import MutableMapping
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, TextIO
 
 import structlog
 
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+# What opens something, wherever it comes from: keys, links that sign in, passwords of addresses.
+_SECRETS: Final = (
+    (re.compile(r"\bobv_[0-9a-f]{12}_[A-Za-z0-9_-]+"), "obv_…"),
+    (re.compile(r"(/sign-in/)[^/\s]+/[^/\s]+"), r"\1…"),
+    (re.compile(r"\b(bearer|basic)\s+[^\s'\",]+", re.IGNORECASE), r"\1 …"),
+    (re.compile(r"(\w://)[^/\s@]*@"), r"\1…@"),
+)
+# The text of an error may be a whole document that did not fit.
+LONGEST_ERROR: Final = 2_000
+MAX_FRAMES: Final = 30
+
+Line = MutableMapping[str, Any]
 
 
 def logging_config(style: str) -> dict[str, Any]:
     """Return the logging setting for `text` (one readable line) or `json` (one object a line)."""
     shared = [
+        structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     if style == "json":
+        # Without its `show_locals=False` every traceback would tell what its variables held.
+        told = structlog.tracebacks.ExceptionDictTransformer(
+            show_locals=False, max_frames=MAX_FRAMES
+        )
         last: list[Any] = [
-            structlog.processors.dict_tracebacks,
-            structlog.processors.JSONRenderer(),
+            structlog.processors.ExceptionRenderer(told),
+            _without_secrets,
+            _on_one_line,
+            structlog.processors.JSONRenderer(ensure_ascii=False),
         ]
     else:
         last = [
-            structlog.dev.ConsoleRenderer(
-                colors=False, exception_formatter=structlog.dev.plain_traceback
-            )
+            _without_secrets,
+            _on_one_line,
+            structlog.dev.ConsoleRenderer(colors=False, exception_formatter=_set_off),
         ]
-    last.insert(0, _on_one_line)
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -55,9 +80,47 @@ def logging_config(style: str) -> dict[str, Any]:
     }
 
 
-def _on_one_line(_: Any, __: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def masked(text: str) -> str:
+    """The text without keys, sign-in links and passwords."""
+    for secret, shown in _SECRETS:
+        text = secret.sub(shown, text)
+    return text
+
+
+def _without_secrets(_: Any, __: str, line: Line) -> Line:
+    return {name: _masked(value) for name, value in line.items()}
+
+
+def _masked(value: Any) -> Any:
+    match value:
+        case str():
+            return masked(value[:LONGEST_ERROR])
+        case dict():
+            return {name: _masked(inner) for name, inner in value.items()}
+        case list():
+            return [_masked(inner) for inner in value]
+    return value
+
+
+def _on_one_line(_: Any, __: str, line: Line) -> Line:
     """Spell out what would begin a line of its own: paths and names in a message are strangers'."""
-    line["event"] = _CONTROL.sub(
-        lambda mark: mark[0].encode("unicode_escape").decode(), str(line["event"])
-    )
+    for name, value in line.items():
+        if isinstance(value, str):
+            line[name] = _spelt(value)
     return line
+
+
+def _spelt(text: str) -> str:
+    return _CONTROL.sub(lambda mark: mark[0].encode("unicode_escape").decode(), text)
+
+
+def _set_off(
+    into: TextIO, told: tuple[type[BaseException], BaseException, TracebackType | None]
+) -> None:
+    """Write a traceback with every line set in: no text in it can look like a line of the log."""
+    lines = traceback.TracebackException(*told, compact=True, limit=-MAX_FRAMES).format()
+    for block in lines:
+        into.writelines(
+            f"\n    {_spelt(line[:LONGEST_ERROR])}"
+            for line in masked(block).rstrip("\n").split("\n")
+        )

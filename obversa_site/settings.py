@@ -62,6 +62,8 @@ INSTALLED_APPS = [
     "obversa_site",
 ]
 MIDDLEWARE = [
+    "obversa_site.around.with_request_id",
+    "obversa_site.telemetry.span_of_request",
     "django.middleware.security.SecurityMiddleware",
     "obversa_site.middleware.page_policy",
     "obversa_site.static.StaticFiles",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
+from structlog.contextvars import bind_contextvars
 
 from runs.models import Run, Workflow
 from runs.people.principals import Principal
@@ -51,6 +52,7 @@ def run_or_404(who: Principal, run_id: UUID) -> Run:
     run = visible_runs(who).filter(pk=run_id).first()
     if run is None:
         raise NotVisible(f"There is no run {run_id} here.")
+    bind_contextvars(run_id=str(run_id))
     return run
 
 

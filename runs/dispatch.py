@@ -12,6 +12,8 @@ from uuid import UUID
 
 from django.conf import settings
 
+from runs import traces
+
 logger = logging.getLogger(__name__)
 
 # A longer wait is left to the sweep, which looks every few seconds: a broker's late messages are
@@ -59,7 +61,8 @@ def send(attempts: Iterable[int]) -> None:
 
     for attempt in attempts:
         try:
-            tasks.execute.apply_async((attempt,), retry=False)
+            with traces.span("obversa.dispatch", kind="producer", attempt=attempt):
+                tasks.execute.apply_async((attempt,), retry=False)
         except Exception:
             logger.exception("attempt not sent attempt=%s", attempt)
             return

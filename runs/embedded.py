@@ -49,6 +49,7 @@ class EmbeddedWorker:
         if lost:
             logger.warning("interrupted attempts found at start count=%s", lost)
         worker.stay()
+        worker.describe(slots=self._free)
         worker.beat()
         dispatch.alarm.set(timedelta())
         dispatch.knock.set()
@@ -88,15 +89,17 @@ class EmbeddedWorker:
             return
         ready = Attempt.objects.filter(status=Attempt.Status.READY, run__held_reason="")
         found = ready.exclude(pk__in=taken).order_by("sent_at", "pk")
-        for pk in found.values_list("pk", flat=True)[:free]:
+        for pk, trace in found.values_list("pk", "trace")[:free]:
             with self._lock:
                 self._taken.add(pk)
                 self._free -= 1
-            self._pool.submit(self._execute, pk)
+            self._pool.submit(self._execute, pk, trace)
 
-    def _execute(self, pk: int) -> None:
+    def _execute(self, pk: int, trace: str | None) -> None:
+        # What a message would bring along (obversa_site/telemetry.py).
+        headers = {"traceparent": trace} if trace else None
         try:
-            tasks.execute.apply((pk,), throw=True)
+            tasks.execute.apply((pk,), throw=True, headers=headers)
         except Exception:
             logger.exception("attempt could not be executed attempt=%s", pk)
             with self._lock:

@@ -156,6 +156,11 @@ class Run(models.Model):
             ),
             models.Index(fields=["audience", "-created_at"], name="run_by_audience"),
             models.Index(fields=["wake_at"], condition=Q(wake_at__isnull=False), name="run_due"),
+            models.Index(
+                fields=["changed_at"],
+                condition=Q(ended_at__isnull=True) & ~Q(held_reason=""),
+                name="run_held",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -296,6 +301,9 @@ class Attempt(models.Model):
     sent_at = models.DateTimeField()
     claimed_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
+    trace = models.CharField(
+        max_length=64, null=True, help_text="the traceparent of the turn that made it due"
+    )
 
     class Meta:
         constraints: ClassVar = [
@@ -342,11 +350,29 @@ class Artifact(models.Model):
 
 
 class Heartbeat(models.Model):
-    """When a worker or a sweeper last showed that it lives."""
+    """When a worker, a sweeper or a web process last showed that it lives."""
 
     name = models.CharField(max_length=200, primary_key=True)
     role = models.CharField(max_length=20)
     at = models.DateTimeField()
+    facts = JSONText(null=True, help_text="what it says of itself: version, queues, sockets")
 
     def __str__(self) -> str:
         return self.name
+
+
+class Repair(models.Model):
+    """A sweep that found something to repair; the newest are kept (runs/sweep.py)."""
+
+    at = models.DateTimeField()
+    by = models.CharField(max_length=200)
+    lost = models.PositiveIntegerField(default=0)
+    resent = models.PositiveIntegerField(default=0)
+    woken = models.PositiveIntegerField(default=0)
+    other = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering: ClassVar = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"sweep of {self.at:%Y-%m-%d %H:%M:%S}"

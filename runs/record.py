@@ -14,8 +14,9 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
+from structlog.contextvars import bind_contextvars, reset_contextvars
 
-from runs import dispatch, live
+from runs import dispatch, live, traces
 from runs.kernel import chain, clocks, deadlines
 from runs.kernel.decide import Command, StartStep, commands, decide
 from runs.kernel.events import Event, EventKind, Path
@@ -227,6 +228,8 @@ class Turn:
 
     def _hand_over(self) -> None:
         """One row per start that is now due, none for a start that was taken back."""
+        here = traces.here()
+        traced = {"trace": here} if here else {}
         rows = []
         for command in self.commands:
             which: dict[str, Any] = {
@@ -236,7 +239,7 @@ class Turn:
                 "number": command.number,
             }
             if isinstance(command, StartStep):
-                rows.append({**which, "ready_at": self.now, "sent_at": self.now})
+                rows.append({**which, "ready_at": self.now, "sent_at": self.now, **traced})
             else:
                 self.writes.update(
                     Attempt,
@@ -248,10 +251,21 @@ class Turn:
 
 
 @contextlib.contextmanager
+def told(run_id: UUID) -> Iterator[traces.Span]:
+    """A span of the turn, where there are any, and the run in every line of the log."""
+    before = bind_contextvars(run_id=str(run_id))
+    try:
+        with traces.span("obversa.turn", run_id=str(run_id)) as span:
+            yield span
+    finally:
+        reset_contextvars(**before)
+
+
+@contextlib.contextmanager
 def turn(run_id: UUID, *, actor: str = "system", surface: str = "") -> Iterator[Turn]:
     """Lock the run and open its transaction; raises RunUnknown. No I/O inside, ever."""
     outermost = not connection.in_atomic_block
-    with _writer(), transaction.atomic():
+    with told(run_id) as span, _writer(), transaction.atomic():
         known = folding.known_of(run_id)
         found = locked(run_id, known.seq)
         if found is None:
@@ -265,18 +279,20 @@ def turn(run_id: UUID, *, actor: str = "system", surface: str = "") -> Iterator[
         opened.keep_time()
         yield opened
         opened.close()
+        span.note(workflow=run.workflow, events=len(opened.events))
 
 
 @contextlib.contextmanager
 def first_turn(run: Run, *, actor: str, surface: str) -> Iterator[Turn]:
     """Create the run and open its first turn in one transaction."""
-    with _writer(), transaction.atomic():
+    with told(run.pk) as span, _writer(), transaction.atomic():
         now = database_now()
         run.created_at = run.changed_at = now
         opened = Turn(run, now, actor, surface, before=RunState(), first=True)
         yield opened
         opened.close()
         run._state.adding = False
+        span.note(workflow=run.workflow, events=len(opened.events))
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Final, TypeVar
 from uuid import UUID
@@ -22,7 +22,7 @@ from runs.kernel.interactions import routers_of
 from runs.kernel.places import shape_at
 from runs.kernel.slots import JOB
 from runs.kernel.state import RunState
-from runs.models import Attempt, Run
+from runs.models import Attempt, Repair, Run
 from runs.record import Turn
 
 logger = logging.getLogger(__name__)
@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 RESEND_AFTER: Final = timedelta(seconds=10)
 STUCK_AFTER: Final = timedelta(seconds=60)
 BATCH: Final = 500
+REPAIRS_KEPT: Final = 200
 _more: list[Callable[[], int]] = []
 
 
@@ -41,6 +42,9 @@ class Swept:
     resent: int = 0
     woken: int = 0
     other: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.lost or self.resent or self.woken or self.other)
 
 
 def also(repair: Callable[[], int]) -> None:
@@ -57,8 +61,16 @@ def sweep() -> Swept:
         woken=wake_due() + _stuck(),
         other=_each(_more, lambda repair: repair()),
     )
-    heartbeat.beat("sweep", "sweep")
+    heartbeat.beat("sweep", "sweep", by=heartbeat.here())
+    if swept:
+        _note(swept)
     return swept
+
+
+def _note(swept: Swept) -> None:
+    """Keep what was repaired for operators to see, for as many sweeps as they look back."""
+    made = Repair.objects.create(at=Now(), by=heartbeat.here()[:200], **asdict(swept))
+    Repair.objects.filter(pk__lte=made.pk - REPAIRS_KEPT).delete()
 
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from celery import shared_task
-from celery.signals import worker_ready, worker_shutting_down
+from celery.signals import worker_init, worker_ready, worker_shutting_down
 
 from runs import registry, schedules
 from runs import sweep as sweeping
@@ -49,9 +49,18 @@ def start(workflow: str, params: dict[str, Any] | None = None, once_per: str = "
         schedules.start(workflow, params, once_per=once_per)
 
 
+@worker_init.connect
+def begun(**_: Any) -> None:
+    """The main process of a Celery worker, before there is a pool."""
+    worker.speak_for_children()
+
+
 @worker_ready.connect
-def ready(**_: Any) -> None:
+def ready(sender: Any = None, **_: Any) -> None:
     """A Celery worker keeps the catalogue and shows that it lives."""
+    queues = sorted(getattr(sender.app.amqp.queues, "consume_from", ())) if sender else []
+    slots = getattr(getattr(sender, "controller", None), "concurrency", None)
+    worker.describe(queues=queues, slots=slots)
     threading.Thread(target=_live, name="heartbeat", daemon=True).start()
 
 

@@ -167,6 +167,7 @@ class Delivery(models.Model):
                 name="delivery_open",
             ),
             models.Index(fields=["channel", "-id"], name="delivery_log_of_channel"),
+            models.Index(fields=["-id"], condition=Q(state="failed"), name="delivery_failed"),
         ]
 
     def __str__(self) -> str:

@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Final
+import os
+import socket
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
 
 from django.db.models.functions import Now
 
 from runs.models import Heartbeat
 
 FORGOTTEN_AFTER: Final = timedelta(days=1)
+_STARTED: Final = datetime.now(UTC)
 
 
-def beat(name: str, role: str) -> None:
-    """Show that this process lives; those that were silent for a day are forgotten."""
-    Heartbeat.objects.update_or_create(name=name[:200], defaults={"role": role, "at": Now()})
+def beat(name: str, role: str, **facts: Any) -> None:
+    """Show that this process lives; those that were silent for a day are forgotten.
+
+    `facts` is what operators want to know of it beside its version: queues, slots, sockets.
+    """
+    told = {"version": our_version(), "startedAt": _STARTED.isoformat(), **facts}
+    Heartbeat.objects.update_or_create(
+        name=name[:200], defaults={"role": role, "at": Now(), "facts": told}
+    )
     Heartbeat.objects.filter(at__lt=Now() - FORGOTTEN_AFTER).delete()
+
+
+def here() -> str:
+    """Host and number of this process."""
+    return f"{socket.gethostname()}/{os.getpid()}"
+
+
+@lru_cache
+def our_version() -> str:
+    """The version that runs here."""
+    try:
+        return version("obversa")
+    except PackageNotFoundError:
+        return ""

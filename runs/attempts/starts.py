@@ -43,7 +43,8 @@ from runs.turns import folding, results, statements
 
 MAX_KEY: Final = 300
 _DUE: Final = """
-SELECT run.id, run.workflow, run.definition_id, attempt.path, attempt.task, attempt.number
+SELECT run.id, run.workflow, run.definition_id, attempt.path, attempt.task, attempt.number,
+    attempt.trace
 FROM runs_attempt attempt JOIN runs_run run ON run.id = attempt.run_id
 WHERE attempt.id = %s AND attempt.status = 'ready'
 """
@@ -60,6 +61,7 @@ class Due:
     path: EventPath
     task: str
     number: int
+    trace: str = ""
 
     @classmethod
     def find(cls, attempt_pk: int) -> Self | None:
@@ -69,7 +71,7 @@ class Due:
             row = cursor.fetchone()
         if row is None:
             return None
-        run_id, workflow, definition, path, task, number = row
+        run_id, workflow, definition, path, task, number, trace = row
         return cls(
             pk=attempt_pk,
             run_id=run_id if isinstance(run_id, UUID) else UUID(run_id),
@@ -78,6 +80,7 @@ class Due:
             path=tuple(read_stored(path)),
             task=task,
             number=number,
+            trace=trace or "",
         )
 
     @classmethod

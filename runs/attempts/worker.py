@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from django.db import InterfaceError, OperationalError
+from structlog.contextvars import bind_contextvars
 
-from runs import record, registry
+from runs import record, registry, traces
 from runs.attempts import heartbeat
 from runs.attempts.leases import Held, lease, leases
 from runs.attempts.starts import Due, Start, Taken
@@ -22,7 +23,7 @@ from runs.drivers import execute as steps
 from runs.drivers.execute import Ended
 from runs.kernel.decide import place_at
 from runs.kernel.errors import LoopError
-from runs.kernel.events import EventKind
+from runs.kernel.events import EventKind, joined
 from runs.kernel.loop_events import Found
 from runs.kernel.outcomes import failing
 from runs.models import Attempt
@@ -35,12 +36,26 @@ AWAY: Final = (OperationalError, InterfaceError)
 # A worker goes on with one run for so long; then the others that wait get their turn.
 ONWARD_SECONDS: Final = 1.0
 _names = {"role": "worker"}
+_main: list[str] = []
+_facts: dict[str, Any] = {}
 _leaving = threading.Event()
 
 
 def worker_name() -> str:
-    """Who holds a lease: role, host and process."""
-    return f"{_names['role']}@{socket.gethostname()}/{os.getpid()}"[:200]
+    """Who holds a lease: role, host and process; a child of a pool below the one that beats."""
+    own = str(os.getpid())
+    place = "/".join([*(main for main in _main if main != own), own])
+    return f"{_names['role']}@{socket.gethostname()}/{place}"[:200]
+
+
+def speak_for_children() -> None:
+    """Let the children that this process makes from now on be named below it."""
+    _main[:] = [str(os.getpid())]
+
+
+def describe(**facts: Any) -> None:
+    """What operators are told of this worker: its queues, and how many steps it does at once."""
+    _facts.update(facts)
 
 
 def work_as(role: str) -> str:
@@ -51,7 +66,7 @@ def work_as(role: str) -> str:
 
 def beat() -> None:
     """Show that this worker lives."""
-    heartbeat.beat(worker_name(), "worker")
+    heartbeat.beat(worker_name(), "worker", **_facts)
 
 
 def leave() -> None:
@@ -89,11 +104,17 @@ def execute(attempt_pk: int, *, onward: float = ONWARD_SECONDS) -> None:
 
 def _do(start: Start, until: float) -> Start | None:
     """Do a start that was claimed; returns the one that this worker has begun in its end."""
-    leases.hold(start.due.pk, Held(start.due.run_id, start.fence, start.signal))
+    due = start.due
+    leases.hold(due.pk, Held(due.run_id, start.fence, start.signal))
+    facts = {"run_id": str(due.run_id), "step": joined(due.path), "attempt": due.pk}
+    # Until the task is over (obversa_site/celery.py): its last line is about this step too.
+    bind_contextvars(**facts)
+    facts |= {"workflow": due.workflow, "number": due.number}
     try:
-        return _work(start, until)
+        with traces.span("obversa.step", parent=due.trace, **facts) as span:
+            return _work(start, until, span)
     finally:
-        leases.drop(start.due.pk)
+        leases.drop(due.pk)
 
 
 def _hold(due: Due, reason: str) -> None:
@@ -164,7 +185,7 @@ def _note_changed_body(start: Start, turn: Turn) -> None:
 # --- the work ------------------------------------------------------------------------------------
 
 
-def _work(start: Start, until: float) -> Start | None:
+def _work(start: Start, until: float, span: traces.Span) -> Start | None:
     began = time.monotonic()
     try:
         ctx = start.context()
@@ -179,6 +200,8 @@ def _work(start: Start, until: float) -> Start | None:
     ended = steps.run_leaf(start.leaf, ctx)
     before = start.state.shared
     ended, changes = results.checked(ended, start.path, before, ctx.state, clean=ctx.scrubbed)
+    if ended.outcome is not None:
+        span.note(outcome=ended.outcome.status)
     duration = round((time.monotonic() - began) * 1000)
     return _end(start, _step_ended(start, ended, {"durationMs": duration, **changes}), until)
 

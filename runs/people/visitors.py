@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib.auth import get_user
 from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpRequest
+from structlog.contextvars import bind_contextvars
 
 from runs.people.principals import Principal
 
@@ -20,6 +21,7 @@ def caller(request: HttpRequest) -> Principal:
     kept: Any = request.__dict__
     if _CALLER not in kept:
         kept[_CALLER] = Principal.for_user(request.user)
+        bind_contextvars(actor=kept[_CALLER].actor)
     who: Principal = kept[_CALLER]
     return who
 

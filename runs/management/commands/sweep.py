@@ -19,7 +19,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         while True:
             swept = sweep.sweep()
-            if swept.lost or swept.resent or swept.woken or swept.other or not options["loop"]:
+            if swept or not options["loop"]:
                 self.stdout.write(
                     f"lost={swept.lost} resent={swept.resent} woken={swept.woken} "
                     f"other={swept.other}"
