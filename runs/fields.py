@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db import models
 
 from runs.kernel.jsonable import MAX_DEPTH, parse_json, snapshot
-from runs.kernel.plain import as_given, is_checked
+from runs.kernel.plain import as_given, as_it_is, is_checked, is_plain
 
 if TYPE_CHECKING:
     _Text = models.TextField[Any, Any]
@@ -52,6 +52,8 @@ def stored(value: Any) -> str:
     """
     if type(value) is Ready:
         return value
+    if is_plain(value, MAX_DEPTH):
+        return as_it_is(value)
     return as_given(value if is_checked(value, MAX_DEPTH) else snapshot(value))
 
 

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runs.fields import stored
-from runs.kernel import chain, jsonable
+from runs.kernel import chain, jsonable, plain
 from runs.kernel.events import Event
 from runs.kernel.frozen import MAX_DEPTH, FrozenDict, snapshot
 from runs.kernel.jsonable import JsonValueError, canonical_json
-from runs.kernel.plain import as_given, in_order, is_checked, is_plain
+from runs.kernel.plain import as_given, as_it_is, in_order, is_checked, is_plain
 
 
 class Colour(enum.StrEnum):
@@ -129,6 +129,45 @@ def test_ordinary_values_take_the_quick_way() -> None:
     assert in_order(value) == jsonable._by_the_rules(value)
     assert is_checked({**value, "share": 1.0}, MAX_DEPTH)
     assert as_given({"b": 0.5, "a": 1}) == '{"b":0.5,"a":1}'
+    assert as_it_is({"b": 0.5, "a": 1}) == '{"b":0.5,"a":1}'
+
+
+EVERY_CHARACTER = "".join(map(chr, (*range(0x20AD), 0xE000, 0xFEFF, 0xFFFF, 0x10000, 0x10FFFF)))
+
+
+@settings(max_examples=300)
+@given(
+    st.recursive(
+        st.floats(allow_nan=False, allow_infinity=False)
+        | st.integers()
+        | st.booleans()
+        | st.none()
+        | st.text()
+        | st.just(EVERY_CHARACTER),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_the_quick_encoder_writes_what_pythons_own_writes(value: Any) -> None:
+    if is_plain(value, MAX_DEPTH):
+        assert as_it_is(value) == as_it_is(snapshot(value)) == as_given(value)
+        assert in_order(value) == in_order(snapshot(value)) == plain._in_order(value)
+
+
+@pytest.mark.parametrize("depth", [200, 254, 255, MAX_DEPTH])
+def test_what_nests_deeper_than_the_quick_encoder_goes_is_written_all_the_same(depth: int) -> None:
+    for value in (nested(depth, 1), snapshot(nested(depth, 1))):
+        assert is_plain(value, MAX_DEPTH)
+        assert as_it_is(value) == as_given(value)
+        assert in_order(value) == plain._in_order(value)
+
+
+def test_a_frozen_value_is_asked_once_and_still_counts_its_levels() -> None:
+    for part, found in ((snapshot({"a": [1]}), True), (snapshot({"a": [1.0]}), False)):
+        assert isinstance(part, FrozenDict)
+        assert part.plain is None
+        assert is_plain(part, 1) is False
+        assert is_plain(part, 2) is is_plain(part, 2) is part.plain is found
+        assert is_plain([part], 2) is False
 
 
 @pytest.mark.parametrize(
