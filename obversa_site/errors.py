@@ -31,6 +31,12 @@ def too_large(request: HttpRequest, message: str) -> HttpResponse:
     return render(request, "errors/413.html", {"reason": message}, status=413)
 
 
+def no_file(request: HttpRequest, exception: Exception, status: int) -> HttpResponse:
+    """Answer that the bytes of a file are not there (404), or not those that were kept (409)."""
+    page = {"reason": str(exception), "status": status}
+    return render(request, "errors/file.html", page, status=status)
+
+
 def failed(request: HttpRequest) -> HttpResponse:
     """Answer 500 with a number that stands in the log as well."""
     number = secrets.token_hex(4)

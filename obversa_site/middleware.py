@@ -10,8 +10,9 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, Js
 from django.http.request import UnreadablePostError
 
 from gates.errors import CursorRefused
-from obversa_site.errors import bad_request, forbidden, not_found, too_large
+from obversa_site.errors import bad_request, forbidden, no_file, not_found, too_large
 from runs.access import Forbidden, NotVisible
+from runs.artifacts.store import ArtifactChanged, ArtifactMissing
 from runs.replies import PageUnknown
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
@@ -68,6 +69,8 @@ class Refusals:
             return not_found(request, error)
         if isinstance(error, Forbidden):
             return forbidden(request, error)
+        if isinstance(error, ArtifactMissing | ArtifactChanged):
+            return no_file(request, error, 404 if isinstance(error, ArtifactMissing) else 409)
         if isinstance(error, CursorRefused | PageUnknown):
             return bad_request(request, error)
         return None

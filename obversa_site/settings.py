@@ -13,6 +13,7 @@ from kombu import Queue
 from obversa_site.databases import database
 from obversa_site.home import ready_home, secret_key
 from obversa_site.logs import logging_config
+from obversa_site.stores import store
 
 django_stubs_ext.monkeypatch()  # lets classes say what they hold: ModelAdmin[Run]
 
@@ -33,6 +34,16 @@ OBVERSA_LEASE_SECONDS: float = env.float("OBVERSA_LEASE_SECONDS", default=30.0)
 # How much one caller may have open at a time; 0 is no limit.
 OBVERSA_MAX_OPEN_QUESTIONS: int = env.int("OBVERSA_MAX_OPEN_QUESTIONS", default=10_000)
 OBVERSA_MAX_OPEN_RUNS: int = env.int("OBVERSA_MAX_OPEN_RUNS", default=10_000)
+# How many bytes steps may keep in files (see docs/artifacts.md); 0 is no limit.
+OBVERSA_MAX_FILE_BYTES: int = env.int("OBVERSA_MAX_FILE_BYTES", default=2 * 1024**3)
+OBVERSA_MAX_FILE_BYTES_PER_STEP: int = env.int("OBVERSA_MAX_FILE_BYTES_PER_STEP", default=0)
+OBVERSA_MAX_FILE_BYTES_PER_RUN: int = env.int(
+    "OBVERSA_MAX_FILE_BYTES_PER_RUN", default=20 * 1024**3
+)
+OBVERSA_MAX_FILE_BYTES_IN_ALL: int = env.int("OBVERSA_MAX_FILE_BYTES_IN_ALL", default=0)
+# When what is over leaves the database (see docs/retention.md); 0 is never.
+OBVERSA_ARCHIVE_AFTER_DAYS: int = env.int("OBVERSA_ARCHIVE_AFTER_DAYS", default=0)
+OBVERSA_KEEP_DELIVERIES_DAYS: int = env.int("OBVERSA_KEEP_DELIVERIES_DAYS", default=90)
 # Whether messages may go to private addresses, and services beside those with fixed hosts.
 OBVERSA_NOTIFY_PRIVATE: bool = env.bool("OBVERSA_NOTIFY_PRIVATE", default=False)
 OBVERSA_NOTIFY_SCHEMES: list[str] = env.list("OBVERSA_NOTIFY_SCHEMES", default=[])
@@ -106,10 +117,15 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 STATIC_URL = "/static/"
 STATIC_ROOT = OBVERSA_HOME / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STORAGES = {
+STORAGES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "obversa_site.static.Files"},
+    "artifacts": store(
+        "OBVERSA_ARTIFACTS_URL", env.str("OBVERSA_ARTIFACTS_URL", default=""), OBVERSA_HOME
+    ),
 }
+if _archive := env.str("OBVERSA_ARCHIVE_URL", default=""):
+    STORAGES["archive"] = store("OBVERSA_ARCHIVE_URL", _archive, OBVERSA_HOME)
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_ALLOW_ALL_ORIGINS = False
 

@@ -16,7 +16,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from runs import access, catalogue, fragments, reruns, services
-from runs.artifacts import downloads, store
+from runs.artifacts import downloads
 from runs.errors import IdempotencyConflict, ParamsRefused, RunsError
 from runs.inputs.forms import SchemaForm
 from runs.pages.run_list import TABS, run_rows
@@ -147,10 +147,7 @@ def artifact(request: HttpRequest, pk: UUID, digest: str) -> HttpResponseBase:
     row = found.artifacts.filter(digest=digest).order_by("-seq").first()
     if row is None:
         raise Http404
-    try:
-        return downloads.answer(request, row)
-    except store.ArtifactMissing as missing:
-        raise Http404 from missing
+    return downloads.answer(request, row)
 
 
 @never_cache

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET
 from gates import access
 from gates.evidence import files
 from runs.access import run_or_404
-from runs.artifacts.store import ArtifactMissing
+from runs.artifacts.store import ArtifactChanged, ArtifactMissing
 from runs.people.visitors import caller
 
 # Even opened by itself the page is a sandbox: another origin, no script, nothing from elsewhere.
@@ -40,7 +40,7 @@ def page(request: HttpRequest, pk: UUID, digest: str) -> HttpResponse:
         raise Http404
     try:
         content = files.head_of(artifact, files.HTML_BYTES)
-    except ArtifactMissing as missing:
+    except (ArtifactMissing, ArtifactChanged) as missing:
         raise Http404 from missing
     told = HttpResponse(content, content_type="text/html; charset=utf-8")
     told["Content-Security-Policy"] = POLICY

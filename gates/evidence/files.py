@@ -18,7 +18,7 @@ from gates.models import Request
 from gates.pages.subject import FileFact, digests_in
 from gates.reviews.open_findings import steps_behind
 from runs.artifacts import store
-from runs.artifacts.store import ArtifactMissing
+from runs.artifacts.store import ArtifactChanged, ArtifactMissing
 from runs.kernel.jsonable import JsonValueError, parse_json
 from runs.models import Artifact
 from runs.pages import words
@@ -27,6 +27,8 @@ from runs.plaintext import visible
 MAX_FILES: Final = 40
 MAX_PREVIEWS: Final = 12
 TEXT_BYTES: Final = 256 * 1024
+# What is looked at is read whole up to here, to compare it with its digest.
+CHECKED_BYTES: Final = 8 * 1024 * 1024
 TABLE_ROWS: Final = 30
 TABLE_COLUMNS: Final = 12
 TEXT_LINES: Final = 200
@@ -123,12 +125,24 @@ def _evidence(row: Request, artifact: Artifact, *, looked: bool) -> Evidence:
     try:
         shown = _SHOWN.get(kind_of(artifact), _nothing)(row, artifact, file)
     except ArtifactMissing:
-        return Evidence(file=file, step=step, note="Its bytes are not on this machine.")
+        return Evidence(file=file, step=step, note="Its bytes are not in the store any more.")
+    except ArtifactChanged:
+        note = "Its bytes were changed after they were kept, so nothing of it is shown."
+        return Evidence(file=file, step=step, note=note)
     return Evidence(file=file, step=step, **shown)
 
 
 def head_of(artifact: Artifact, limit: int) -> bytes:
-    """The first bytes of the file; raises ArtifactMissing."""
+    """The first bytes of the file; raises ArtifactMissing, and ArtifactChanged for other bytes.
+
+    Of a file over CHECKED_BYTES only the length is compared: its download checks the rest.
+    """
+    if artifact.size <= CHECKED_BYTES:
+        head = b""
+        for piece in store.checked(artifact.digest, artifact.size):
+            head += piece[: max(0, limit - len(head))]
+        return head
+    store.need_size(artifact.digest, artifact.size)
     with store.open_bytes(artifact.digest) as source:
         return source.read(limit)
 

@@ -1,83 +1,183 @@
-"""Bytes that runs keep, addressed by their digest, on the file system."""
+"""Bytes that runs keep, addressed by their digest, behind Django's storage API.
+
+Two stores: `artifacts` holds the files of steps, `archive` the records of runs that left the
+database; where the second has no place of its own, it is the first. Bytes go through in pieces, in
+both directions. What lies under a digest is never changed, so several workers and web processes
+share a store.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Final
 
-from django.conf import settings
+from django.core.files.storage import Storage, storages
 
+from runs.artifacts.drafts import draft
+
+ARTIFACTS: Final = "artifacts"
+ARCHIVE: Final = "archive"
 CHUNK: Final = 1024 * 1024
-MAX_BYTES: Final = 2 * 1024 * 1024 * 1024
+_DIGEST: Final = re.compile(r"sha256:([0-9a-f]{2})([0-9a-f]{62})")
+
+Content = bytes | Path | Iterable[bytes]
 
 
 class ArtifactTooLarge(ValueError):
-    """An artifact holds at most 2 GiB."""
+    """The bytes are more than may be kept."""
 
     code = "artifact-too-large"
 
 
 class ArtifactMissing(LookupError):
-    """The bytes of this artifact are not on this machine."""
+    """The bytes of this digest are not in the store."""
 
     code = "artifact-missing"
 
 
-def _root() -> Path:
-    root: Path = settings.OBVERSA_HOME / "artifacts"
-    return root
+class ArtifactChanged(ValueError):
+    """The store holds other bytes under this digest than those that were written."""
+
+    code = "artifact-changed"
 
 
-def place(digest: str) -> Path:
-    """Where the bytes of a `sha256:<64 hex>` digest lie."""
-    name = digest.removeprefix("sha256:")
-    if len(name) != 64 or not all(mark in "0123456789abcdef" for mark in name):
+def of(alias: str = ARTIFACTS) -> Storage:
+    """The storage behind a store."""
+    if alias == ARCHIVE and ARCHIVE not in storages.backends:
+        alias = ARTIFACTS
+    return storages[alias]
+
+
+def name_of(digest: str) -> str:
+    """The name of the bytes with a `sha256:<64 hex>` digest; raises ArtifactMissing for others."""
+    found = _DIGEST.fullmatch(digest)
+    if found is None:
         raise ArtifactMissing(f"{digest!r} is no digest of an artifact.")
-    return _root() / name[:2] / name[2:]
+    return f"{found[1]}/{found[2]}"
 
 
-def keep(content: bytes | Path) -> tuple[str, int]:
-    """Store the bytes; returns digest and size. Written aside first, so a kill leaves no half."""
-    folder = _root()
-    folder.mkdir(parents=True, exist_ok=True)
+def keep(
+    content: Content,
+    *,
+    at_most: int | None = None,
+    alias: str = ARTIFACTS,
+    admit: Callable[[str, int], None] = lambda digest, size: None,
+    is_named: Callable[[str], bool] = lambda digest: False,
+) -> tuple[str, int]:
+    """Store the bytes; returns digest and size. Nothing has its name before it is whole.
+
+    More than `at_most` bytes raise ArtifactTooLarge, and `admit` may refuse digest and size:
+    nothing is kept then. `is_named` says of a digest whether a row names it already: such bytes
+    are not sent once more to a store that has them.
+    """
+    storage = of(alias)
+    with draft(storage) as written:
+        digest, size = _poured(content, written.file, at_most)
+        admit(digest, size)
+        name = name_of(digest)
+        # Bytes that no row names may be about to be cleaned away; those are sent anew.
+        if written.is_here or not is_named(digest) or _size(storage, name) != size:
+            written.commit(name)
+    return digest, size
+
+
+def _poured(content: Content, target: IO[bytes], at_most: int | None) -> tuple[str, int]:
     digest, size = hashlib.sha256(), 0
-    handle, name = tempfile.mkstemp(dir=folder, prefix=".part-")
-    try:
-        with os.fdopen(handle, "wb") as target:
-            for chunk in _chunks(content):
-                size += len(chunk)
-                if size > MAX_BYTES:
-                    raise ArtifactTooLarge(f"an artifact holds at most {MAX_BYTES} bytes.")
-                digest.update(chunk)
-                target.write(chunk)
-            target.flush()
-            os.fsync(target.fileno())
-        address = f"sha256:{digest.hexdigest()}"
-        final = place(address)
-        final.parent.mkdir(exist_ok=True)
-        Path(name).replace(final)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return address, size
+    for chunk in _chunks(content):
+        size += len(chunk)
+        if at_most is not None and size > at_most:
+            raise ArtifactTooLarge(f"It has more than {at_most:,} bytes.")
+        digest.update(chunk)
+        target.write(chunk)
+    return f"sha256:{digest.hexdigest()}", size
 
 
-def _chunks(content: bytes | Path) -> Iterator[bytes]:
+def _chunks(content: Content) -> Iterator[bytes]:
     if isinstance(content, bytes):
         yield content
-        return
-    with content.open("rb") as source:
+    elif isinstance(content, Path):
+        with content.open("rb") as source:
+            while chunk := source.read(CHUNK):
+                yield chunk
+    else:
+        yield from content
+
+
+def open_bytes(digest: str, *, alias: str = ARTIFACTS) -> IO[bytes]:
+    """The stored bytes for reading, unchecked; raises ArtifactMissing."""
+    try:
+        return of(alias).open(name_of(digest), "rb")  # type: ignore[return-value]  # a File is one
+    except (FileNotFoundError, IsADirectoryError) as missing:
+        raise _missing(digest) from missing
+
+
+def need_size(digest: str, size: int, *, alias: str = ARTIFACTS) -> None:
+    """Raise ArtifactMissing or ArtifactChanged where not as many bytes lie under the digest."""
+    there = _size(of(alias), name_of(digest))
+    if there is None:
+        raise _missing(digest)
+    if there != size:
+        raise _changed(digest, f"There are {there:,} of {size:,}.")
+
+
+def _size(storage: Storage, name: str) -> int | None:
+    try:
+        return storage.size(name)
+    except FileNotFoundError:
+        return None
+
+
+def checked(digest: str, size: int | None = None, *, alias: str = ARTIFACTS) -> Iterator[bytes]:
+    """The bytes in pieces, the last of them only once all have the digest.
+
+    Raises ArtifactMissing or ArtifactChanged; of what fits into one piece nothing was given then,
+    of more never the end.
+    """
+    if size is not None:
+        need_size(digest, size, alias=alias)
+    found, held = hashlib.sha256(), b""
+    with open_bytes(digest, alias=alias) as source:
         while chunk := source.read(CHUNK):
-            yield chunk
+            if held:
+                yield held
+            found.update(chunk)
+            held = chunk
+    if f"sha256:{found.hexdigest()}" != digest:
+        raise _changed(digest, "They are not those that were written.")
+    if held:
+        yield held
 
 
-def open_bytes(digest: str) -> IO[bytes]:
-    """The stored bytes for reading; raises ArtifactMissing."""
-    path = place(digest)
-    if not path.is_file():
-        raise ArtifactMissing(f"the bytes of {digest} are not here.")
-    return path.open("rb")
+def need_whole(digest: str, size: int | None = None, *, alias: str = ARTIFACTS) -> None:
+    """Read the bytes to their end; raises ArtifactMissing or ArtifactChanged."""
+    for _ in checked(digest, size, alias=alias):
+        pass
+
+
+def _missing(digest: str) -> ArtifactMissing:
+    return ArtifactMissing(f"The bytes of {digest} are not in the store.")
+
+
+def _changed(digest: str, why: str) -> ArtifactChanged:
+    return ArtifactChanged(f"The bytes of {digest} were changed in the store. {why}")
+
+
+def digests(alias: str = ARTIFACTS) -> Iterator[str]:
+    """Every digest whose bytes lie in the store; what else lies there is nobody's business."""
+    storage = of(alias)
+    for folder in _listed(storage, "")[0]:
+        if len(folder) == 2:
+            for name in _listed(storage, folder)[1]:
+                digest = f"sha256:{folder}{name}"
+                if _DIGEST.fullmatch(digest):
+                    yield digest
+
+
+def _listed(storage: Storage, folder: str) -> tuple[list[str], list[str]]:
+    try:
+        return storage.listdir(folder)
+    except FileNotFoundError:
+        return [], []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,7 +15,7 @@ from uuid import UUID
 from django.db import IntegrityError, connection
 
 from runs import actions, record, registry
-from runs.artifacts import store
+from runs.artifacts import quotas
 from runs.attempts import deployment, folders, purses
 from runs.attempts.steady import let_go, steadily
 from runs.drivers import execute as steps
@@ -272,13 +272,21 @@ class Start:
         if not self.has(Attempt.Status.RUNNING):
             raise LoopError("ABORTED", "another worker has this step by now.", phase="body")
 
-    def emit(self, kind: str, path: EventPath, fields: Mapping[str, JSONValue]) -> None:
+    def emit(
+        self,
+        kind: str,
+        path: EventPath,
+        fields: Mapping[str, JSONValue],
+        admit: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Record an event of the step; `admit` may refuse it under the run's lock."""
         frozen = results.emitted(kind, fields)
         key = f"emit:{self.fence}:{next(self._emitted)}"
 
         def append() -> None:
             with record.turn(self.due.run_id, surface="worker") as turn:
                 if self.has(Attempt.Status.RUNNING):
+                    admit()
                     turn.append(kind, path, frozen, key=key)
 
         try:
@@ -294,14 +302,19 @@ class Start:
     def attach(
         self, name: str, content: bytes | Path, media_type: str, path: EventPath
     ) -> dict[str, JSONValue]:
-        digest, size = store.keep(content)
+        digest, size = quotas.keep(self.due.run_id, path, name, content)
         artifact: dict[str, JSONValue] = {
             "name": name[:300],
             "digest": digest,
             "byteLength": size,
             "mediaType": media_type[:255],
         }
-        self.emit(EventKind.ARTIFACT, path, artifact)
+
+        def admit() -> None:
+            quotas.need_room(self.due.run_id, path, name, digest, size)
+
+        self.emit(EventKind.ARTIFACT, path, artifact, admit=admit)
+        quotas.in_all.add(size)
         return artifact
 
     def engine_call(self, at_most: int | None) -> AbstractContextManager[None]:

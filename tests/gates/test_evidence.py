@@ -14,6 +14,7 @@ from runs.artifacts import store
 from runs.models import Artifact
 from tests import factories
 from tests.pages import Element, Page, client_of, page_of
+from tests.stores import place
 
 pytestmark = pytest.mark.django_db
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 40
@@ -170,9 +171,9 @@ def test_a_long_table_and_a_long_text_are_cut_and_say_so() -> None:
 def test_bytes_that_are_not_here_are_said_to_be_missing() -> None:
     row = asked()
     digest = kept(row, "t.csv", b"once,here", "text/csv")
-    store.place(digest).unlink()
+    place(digest).unlink()
 
-    assert "not on this machine" in item(row).text
+    assert "not in the store" in item(row).text
 
 
 def test_no_more_files_are_looked_at_than_a_page_bears() -> None:

@@ -10,10 +10,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from runs import dag, fn_job
-from runs.artifacts.store import place
 from runs.models import Event, Run, Workflow
 from tests import factories, flows
 from tests.gates.calls import Api, code, program
+from tests.stores import place
 
 pytestmark = pytest.mark.django_db
 
