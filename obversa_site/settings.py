@@ -30,10 +30,14 @@ OBVERSA_WORKFLOWS: list[str] = env.list("OBVERSA_WORKFLOWS", default=[])
 OBVERSA_ENGINES: str = env.str("OBVERSA_ENGINES", default="")
 OBVERSA_ENGINE: str = env.str("OBVERSA_ENGINE", default="")
 OBVERSA_WORKFLOWS_DIR: str = env.str("OBVERSA_WORKFLOWS_DIR", default="")
+# How long a web process that is told to stop goes on, unready, before it takes no more requests.
+OBVERSA_DRAIN_SECONDS: float = env.float("OBVERSA_DRAIN_SECONDS", default=1.0)
 OBVERSA_LEASE_SECONDS: float = env.float("OBVERSA_LEASE_SECONDS", default=30.0)
 # How much one caller may have open at a time; 0 is no limit.
 OBVERSA_MAX_OPEN_QUESTIONS: int = env.int("OBVERSA_MAX_OPEN_QUESTIONS", default=10_000)
 OBVERSA_MAX_OPEN_RUNS: int = env.int("OBVERSA_MAX_OPEN_RUNS", default=10_000)
+# About how many steps lie with the broker at most; 0 is no limit (docs/queues.md).
+OBVERSA_HANDED_OUT: int = env.int("OBVERSA_HANDED_OUT", default=128)
 # How many bytes steps may keep in files (see docs/artifacts.md); 0 is no limit.
 OBVERSA_MAX_FILE_BYTES: int = env.int("OBVERSA_MAX_FILE_BYTES", default=2 * 1024**3)
 OBVERSA_MAX_FILE_BYTES_PER_STEP: int = env.int("OBVERSA_MAX_FILE_BYTES_PER_STEP", default=0)

@@ -10,7 +10,9 @@ class RunsConfig(AppConfig):
     verbose_name = "Runs"
 
     def ready(self) -> None:
-        """Let what is open notice when somebody loses a right."""
+        """Let what is open notice a right that is lost, and who waits a place that is free."""
+        from runs import admission
         from runs.feeds import rights_news
 
         rights_news.heed()
+        admission.heed()

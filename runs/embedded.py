@@ -12,10 +12,9 @@ from typing import Final
 
 from django.conf import settings
 
-from runs import dispatch, registry, sweep, tasks
+from runs import backlog, dispatch, registry, sweep, tasks
 from runs.attempts import worker
 from runs.attempts.steady import let_go
-from runs.models import Attempt
 
 logger = logging.getLogger(__name__)
 
@@ -23,6 +22,9 @@ THREADS: Final = 4
 LOOK_SECONDS: Final = 1.0
 SWEEP_SECONDS: Final = 5.0
 RETRY_SECONDS: Final = 10.0
+# So many of the next steps are looked up at once, and taken one after the other for so long.
+LISTED: Final = 64
+LISTED_SECONDS: Final = 0.25
 
 
 class EmbeddedWorker:
@@ -34,6 +36,8 @@ class EmbeddedWorker:
         self._lock = threading.Lock()
         self._taken: set[int] = set()
         self._later: dict[int, float] = {}
+        self._listed: list[tuple[int, str | None]] = []
+        self._listed_until = 0.0
         self._stop = threading.Event()
         self._loops = [
             threading.Thread(target=self._dispatch, name="dispatcher", daemon=True),
@@ -65,6 +69,7 @@ class EmbeddedWorker:
             if loop.ident is not None:
                 loop.join()
         self._pool.shutdown(wait=True)
+        worker.take_leave()
         worker.stay()
 
     def _dispatch(self) -> None:
@@ -87,13 +92,23 @@ class EmbeddedWorker:
             free, taken = self._free, [*self._taken, *self._later]
         if free <= 0 or self._stop.is_set():
             return
-        ready = Attempt.objects.filter(status=Attempt.Status.READY, run__held_reason="")
-        found = ready.exclude(pk__in=taken).order_by("sent_at", "pk")
-        for pk, trace in found.values_list("pk", "trace")[:free]:
+        for pk, trace in self._next(free, taken):
             with self._lock:
                 self._taken.add(pk)
                 self._free -= 1
             self._pool.submit(self._execute, pk, trace)
+
+    def _next(self, free: int, taken: list[int]) -> list[tuple[int, str | None]]:
+        """As many as are free of the next steps; the list of them is made anew now and then.
+
+        To put all that wait in order costs more with each of them, and is not done for each step.
+        """
+        listed = [one for one in self._listed if one[0] not in taken]
+        if len(listed) < free or time.monotonic() > self._listed_until:
+            listed = backlog.choose(LISTED, without=taken)
+            self._listed_until = time.monotonic() + LISTED_SECONDS
+        some, self._listed = listed[:free], listed[free:]
+        return some
 
     def _execute(self, pk: int, trace: str | None) -> None:
         # What a message would bring along (obversa_site/telemetry.py).

@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.urls import reverse
 
 from runs.fields import JSONText
+from runs.turns import lines  # noqa: F401  its tables are of this app
 
 
 class Audience(models.Model):
@@ -62,6 +63,8 @@ class Workflow(models.Model):
     starters = models.ForeignKey(Audience, models.PROTECT, null=True, related_name="+")
     definition = models.ForeignKey(Definition, models.PROTECT, null=True, related_name="+")
     module = models.CharField(max_length=300, blank=True)
+    priority = models.IntegerField(default=0, db_default=0)
+    teams = JSONText(null=True, help_text="the groups that may start it, and so whose runs it has")
     error = models.TextField(blank=True)
     listed = models.BooleanField(default=True)
     updated_at = models.DateTimeField(auto_now=True)
@@ -118,6 +121,14 @@ class Run(models.Model):
         default=False, help_text="a question was answered by somebody who was not asked"
     )
     held_reason = models.TextField(blank=True)
+    priority = models.IntegerField(default=0, db_default=0)
+    admission = models.CharField(
+        max_length=10,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="where it stands under a limit of runs (runs/turns/admission.py)",
+    )
     wake_at = models.DateTimeField(null=True)
     cancel_requested_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
@@ -298,7 +309,7 @@ class Attempt(models.Model):
     worker = models.CharField(max_length=200, blank=True)
     lease_until = models.DateTimeField(null=True)
     ready_at = models.DateTimeField()
-    sent_at = models.DateTimeField()
+    sent_at = models.DateTimeField(null=True, help_text="none while it is held back")
     claimed_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     trace = models.CharField(
@@ -318,6 +329,11 @@ class Attempt(models.Model):
         ]
         indexes: ClassVar = [
             models.Index(fields=["sent_at"], condition=Q(status="ready"), name="attempt_ready"),
+            models.Index(
+                fields=["id"],
+                condition=Q(status="ready", sent_at__isnull=True),
+                name="attempt_held_back",
+            ),
             models.Index(
                 fields=["lease_until"], condition=Q(status="running"), name="attempt_leased"
             ),

@@ -19,6 +19,19 @@ MAX_NAME: Final = 300
 MAX_PATH_BYTES: Final = 2_000
 
 
+MAX_RUNS: Final = 10_000
+MAX_PRIORITY: Final = 100
+_WHILE_WAITING: Final = ("keep", "give_back")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Concurrency:
+    """How many runs are under way at once, and whether one that waits gives its place back."""
+
+    limit: int
+    lends: bool = False
+
+
 @dataclass(frozen=True, kw_only=True)
 class Published:
     """One workflow as its author offered it."""
@@ -34,6 +47,14 @@ class Published:
     engine: Any = None
     engines: Mapping[str, Any] = field(default_factory=dict)
     budget: Budget | None = None
+    concurrency: Concurrency | None = None
+    priority: int = 0
+
+    @property
+    def teams(self) -> list[str]:
+        """The groups whose workflow it is: those who may start it."""
+        told = self.audience if self.starters is None else self.starters
+        return sorted({str(name) for name in told.get("groups", ())})
 
     @cached_property
     def identity(self) -> str:
@@ -59,6 +80,8 @@ def publish(
     engine: Any = None,
     engines: Mapping[str, Any] | None = None,
     budget: int | Mapping[str, Any] | None = None,
+    concurrency: int | Mapping[str, Any] | None = None,
+    priority: int = 0,
 ) -> Any:
     """Offer the job under its own name (or `name`); returns the job. The last of a name counts.
 
@@ -66,6 +89,9 @@ def publish(
     without it every signed-in person may. `starters` narrows who may start it. `engines` holds
     engine instances by name, `engine` is the one (or its name) for steps that name none; both come
     before those of the deployment. `budget` caps the tokens of each run, as in run().
+    `concurrency` is how many of its runs are under way at once: a number, or
+    `{"limit": 2, "while_waiting": "give_back"}` for runs that keep no place while they wait.
+    `priority` (-100 to 100) is that of its runs, unless one is started with another.
     """
     made = to_job(job)
     shape = made.shape
@@ -89,6 +115,8 @@ def publish(
         engine=engine,
         engines=dict(engines or {}),
         budget=_budget(wanted, budget),
+        concurrency=_concurrency(wanted, concurrency),
+        priority=_priority(wanted, priority),
     )
     return job
 
@@ -98,6 +126,28 @@ def _budget(name: str, given: Any) -> Budget | None:
         return Budget.of(given)
     except ValueError as error:
         raise DeclarationError(f"{name}: {error}") from error
+
+
+def _concurrency(name: str, given: Any) -> Concurrency | None:
+    if given is None:
+        return None
+    told = given if isinstance(given, Mapping) else {"limit": given}
+    limit, waiting = told.get("limit"), told.get("while_waiting", "keep")
+    fits = isinstance(limit, int) and not isinstance(limit, bool) and 0 < limit <= MAX_RUNS
+    if not fits or waiting not in _WHILE_WAITING or told.keys() - {"limit", "while_waiting"}:
+        raise DeclarationError(
+            f"{name}: concurrency is a number from 1 to {MAX_RUNS:,}, or "
+            '{"limit": 2, "while_waiting": "keep" or "give_back"}.'
+        )
+    return Concurrency(limit=limit, lends=waiting == "give_back")
+
+
+def _priority(name: str, given: Any) -> int:
+    if not isinstance(given, int) or isinstance(given, bool) or abs(given) > MAX_PRIORITY:
+        raise DeclarationError(
+            f"{name}: priority is a number from -{MAX_PRIORITY} to {MAX_PRIORITY}."
+        )
+    return given
 
 
 def _texts(shape: Shape, path: tuple[str, ...]) -> Iterator[str]:

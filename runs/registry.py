@@ -23,6 +23,8 @@ from runs.kernel.jsonable import JsonValueError
 from runs.models import Definition, Workflow
 from runs.people.audiences import AudienceRefused, audience_for
 from runs.publishing import Published
+from runs.turns import admission
+from runs.turns.lines import Limit
 
 logger = logging.getLogger(__name__)
 
@@ -158,11 +160,24 @@ def enlist(made: Published) -> Workflow:
             "starters": None if made.starters is None else audience_for(made.starters),
             "definition": define(made),
             "module": made.module[:300],
+            "priority": made.priority,
+            "teams": made.teams,
             "error": "",
             "listed": True,
         },
     )
+    _limit(made)
     return row
+
+
+def _limit(made: Published) -> None:
+    """Let the workflow's limit be what its author says now; the sweep lets in who fits."""
+    key = admission.key_of(admission.WORKFLOW, made.name)
+    if made.concurrency is None:
+        Limit.objects.filter(key=key).delete()
+    else:
+        told = {"most": made.concurrency.limit, "lends": made.concurrency.lends}
+        Limit.objects.update_or_create(key=key, defaults=told)
 
 
 def _enlist_broken(name: str, module: str, error: str) -> None:

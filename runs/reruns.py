@@ -66,6 +66,7 @@ def rerun(
         labels=old.labels,
         conversation=old.conversation,
         dry_run=state.dry_run,
+        priority=old.priority,
         idempotency_key=f"rerun:{old.pk}:{once}" if once else "",
         rerun_of=old,
         facts=facts,

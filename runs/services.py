@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db import IntegrityError
 
-from runs import dispatch, record
+from runs import backlog, dispatch, record
 from runs.attempts.leases import leases
 from runs.errors import (
     IdempotencyConflict,
@@ -26,7 +26,7 @@ from runs.kernel.jsonable import JsonValueError, json_equal, sha256_bytes, snaps
 from runs.models import Attempt, Run, Workflow
 from runs.people import quotas
 from runs.record import Turn
-from runs.turns import folding
+from runs.turns import admission, folding
 
 MAX_KEY: Final = 300
 
@@ -41,6 +41,7 @@ def start_run(
     idempotency_key: str = "",
     conversation: str = "",
     dry_run: bool = False,
+    priority: int | None = None,
     rerun_of: Run | None = None,
     facts: Mapping[str, Any] | None = None,
     begin: Callable[[Turn], None] | None = None,
@@ -48,10 +49,11 @@ def start_run(
     """Start the workflow; the same key by the same actor gives the same run.
 
     `conversation` names what the run belongs to: an approval may be given for all of it. A dry run
-    calls no tool that changes anything. `facts` are more fields of `run:start`, and `begin` may
-    record more before anything is decided.
+    calls no tool that changes anything. Without a `priority` it has its workflow's. `facts` are
+    more fields of `run:start`, and `begin` may record more before anything is decided.
     """
-    offer = Workflow.objects.filter(name=workflow, listed=True).first()
+    listed = Workflow.objects.filter(name=workflow, listed=True)
+    offer = listed.annotate(may_be_limited=admission.may_be_limited()).first()
     if offer is None:
         raise WorkflowUnknown(f"There is no workflow {workflow!r} here.")
     if offer.error or offer.definition_id is None:
@@ -76,7 +78,10 @@ def start_run(
         idempotency_key=idempotency_key,
         rerun_of=rerun_of,
         total_count=leaf_count(folding.shape_of(offer.definition_id)),
+        priority=offer.priority if priority is None else priority,
     )
+    if offer.may_be_limited and admission.limits_of(offer.name, offer.teams or ()):
+        run.admission = admission.OUTSIDE
     try:
         with record.first_turn(run, actor=actor, surface=surface) as turn:
             told: dict[str, Any] = {
@@ -155,7 +160,10 @@ def resume_run(run_id: UUID, *, actor: str, surface: str = "") -> Run:
         else:
             turn.append(EventKind.RUN_RESUMED, (), {})
     ready = Attempt.objects.filter(run_id=run_id, status=Attempt.Status.READY)
-    dispatch.send(list(ready.values_list("pk", flat=True)))
+    keys = list(ready.values_list("pk", flat=True))
+    fits = backlog.room(len(keys))
+    Attempt.objects.filter(pk__in=keys[fits:]).update(sent_at=None)
+    dispatch.send(keys[:fits])
     return turn.run
 
 

@@ -13,14 +13,14 @@ from django.db import InterfaceError, OperationalError
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from runs import dispatch, record
+from runs import admission, backlog, dispatch, record
 from runs.attempts import heartbeat
 from runs.kernel.decide import StartStep, commands
 from runs.kernel.events import EventKind, Path
 from runs.kernel.graph import LeafShape
 from runs.kernel.interactions import routers_of
 from runs.kernel.places import shape_at
-from runs.kernel.slots import JOB
+from runs.kernel.slots import JOB, QUEUED
 from runs.kernel.state import RunState
 from runs.models import Attempt, Repair, Run
 from runs.record import Turn
@@ -58,7 +58,7 @@ def sweep() -> Swept:
     swept = Swept(
         lost=_lapsed(),
         resent=_unclaimed(),
-        woken=wake_due() + _stuck(),
+        woken=wake_due() + admission.repair() + _stuck(),
         other=_each(_more, lambda repair: repair()),
     )
     heartbeat.beat("sweep", "sweep", by=heartbeat.here())
@@ -142,12 +142,12 @@ def _unclaimed() -> int:
         status=Attempt.Status.READY,
         sent_at__lt=Now() - RESEND_AFTER,
         run__held_reason="",
-    )
+    ).exclude(run__admission=QUEUED)
     found = list(ready.order_by("sent_at").values_list("pk", flat=True)[:BATCH])
     if found:
         Attempt.objects.filter(pk__in=found, status=Attempt.Status.READY).update(sent_at=Now())
         dispatch.send(found)
-    return len(found)
+    return len(found) + backlog.hand_out()
 
 
 def wake_due() -> int:
@@ -163,6 +163,7 @@ def _stuck() -> int:
         kind=Run.Kind.WORKFLOW,
         changed_at__lt=Now() - STUCK_AFTER,
     ).exclude(attempts__status__in=[Attempt.Status.READY, Attempt.Status.RUNNING])
+    stuck = stuck.exclude(admission=QUEUED)
     return _each(list(stuck.values_list("pk", flat=True)[:BATCH]), advance)
 
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from celery import shared_task
-from celery.signals import worker_init, worker_ready, worker_shutting_down
+from celery.signals import worker_init, worker_ready, worker_shutdown, worker_shutting_down
 
-from runs import registry, schedules
+from runs import backlog, registry, schedules
 from runs import sweep as sweeping
 from runs.attempts import worker
 from runs.attempts.steady import giving_back, let_go
@@ -26,6 +26,7 @@ def execute(attempt: int) -> None:
     """Do one start of one step."""
     with giving_back():
         worker.execute(attempt)
+        backlog.go_on()
 
 
 @shared_task(name="runs.advance")
@@ -69,6 +70,13 @@ def leaving(**_: Any) -> None:
     """Say no more that it lives, and begin no step after those that run."""
     _over.set()
     worker.leave()
+
+
+@worker_shutdown.connect
+def left(**_: Any) -> None:
+    """The worker is over in good order."""
+    worker.take_leave()
+    let_go()
 
 
 def _live() -> None:

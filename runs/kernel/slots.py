@@ -65,8 +65,8 @@ class RunState:
     engines under way may use of the budget, by call (runs.md R269). `clocks` holds
     the times of the open questions that have any, `expired` what was recorded of those whose time
     was over, `tallies` the answers of those that need several, `overridden` what was recorded of
-    those that somebody answered who was not asked: all by request id. `admission` is empty for a run that
-    needs no place among the runs under way; `lends` gives it back while the run waits.
+    those that somebody answered who was not asked: all by request id. `admission` is empty for a
+    run that needs no place among those under way; `lends` gives that place back while it waits.
     """
 
     run_id: str = ""

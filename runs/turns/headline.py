@@ -18,6 +18,7 @@ from runs.kernel.questions import PURPOSE as QUESTION
 from runs.kernel.slots import WHEN, Slot
 from runs.kernel.state import RunState
 from runs.models import Run
+from runs.turns.admission import IN_LINE, OUTSIDE
 from runs.turns.projection import moment, plain
 
 _FINAL: Final = {
@@ -28,6 +29,8 @@ _FINAL: Final = {
 }
 # Questions that ask for what somebody knows, beside those that ask for a decision.
 _QUESTIONS: Final = frozenset({"reconcile", DOUBT, QUESTION, INTERACTION})
+_GONE: Final = frozenset({*_FINAL.values(), Run.Status.PAUSED})
+_ASLEEP: Final = frozenset({Run.Status.WAITING, Run.Status.RETRY_PENDING})
 # Everything of a run's row that a turn may change, but its outcome.
 _COPIED: Final = (
     "last_seq",
@@ -41,6 +44,7 @@ _COPIED: Final = (
     "cancel_requested_at",
     "started_at",
     "ended_at",
+    "admission",
 )
 
 
@@ -68,6 +72,8 @@ def copy(run: Run, shape: Shape | None, state: RunState, events: Iterable[Event]
             case EventKind.RUN_END:
                 run.ended_at = at
     run.status, run.waiting_on = run_status(shape, state)
+    if run.admission in IN_LINE:
+        run.admission = _admission(run.status, state)
     run.overridden = bool(state.overridden)
     run.held_reason = plain(state.held, 10_000)
     run.outcome = None if state.ended is None else state.ended.to_json()
@@ -79,6 +85,19 @@ def copy(run: Run, shape: Shape | None, state: RunState, events: Iterable[Event]
         run.ended_at = None
 
 
+def _admission(status: str, state: RunState) -> str:
+    """Whether the run has a place among those under way, stands in line, or gave its place back.
+
+    Who waits for a person keeps it, unless the workflow says otherwise; who ended or was stopped
+    does not, once nothing of it is at work any more.
+    """
+    gives_back = status in _GONE or (state.lends and status in _ASLEEP)
+    at_work = status == Run.Status.PAUSED and any(
+        slot.status == "running" for slot in (*state.checks.values(), *state.slots.values())
+    )
+    return OUTSIDE if gives_back and not at_work else state.admission
+
+
 def run_status(shape: Shape | None, state: RunState) -> tuple[str, list[str]]:
     """The run's status and, when it waits, for which kinds of request (design section 4)."""
     if shape is None:
@@ -88,6 +107,8 @@ def run_status(shape: Shape | None, state: RunState) -> tuple[str, list[str]]:
         return _FINAL.get(state.ended.status, Run.Status.PAUSED), []
     if state.held:
         return Run.Status.PAUSED, []
+    if state.stands_in_line:
+        return Run.Status.QUEUED, []
     busy, kinds = _activity(shape, state)
     if busy:
         slots = (*state.checks.values(), *state.slots.values())
@@ -102,7 +123,7 @@ def run_status(shape: Shape | None, state: RunState) -> tuple[str, list[str]]:
 
 def _wakes_at(state: RunState) -> datetime | None:
     """When the first thing that waits for its time may go on, or a question's is over (I12)."""
-    asleep = state.ended is not None or state.held or state.cancelled
+    asleep = state.ended is not None or state.held or state.cancelled or state.stands_in_line
     times = [] if asleep else list(state.waits.values())
     over = deadlines.next_at(state)
     times += [] if over is None else [over]

@@ -1,0 +1,133 @@
+"""Let runs in whose turn has come, and say where the others stand (runs/turns/admission.py)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from django.db import InterfaceError, OperationalError
+from django.db.models import Count, Exists, F, OuterRef, Window
+from django.db.models.functions import RowNumber
+
+from runs import record
+from runs.kernel.slots import QUEUED
+from runs.models import Run
+from runs.turns import admission
+from runs.turns.lines import Admission, Limit
+
+logger = logging.getLogger(__name__)
+SURFACE: Final = "queue"
+_mine = threading.local()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a run stands in one queue: `position` 1 is the next; `limit` runs go at a time."""
+
+    kind: str
+    name: str
+    limit: int
+    position: int
+
+
+def heed() -> None:
+    """Let the next in after every turn that may have freed a place."""
+    admission.when_freed(admit)
+
+
+def admit(keys: Iterable[str]) -> int:
+    """Let in whoever there is room for under these limits; returns how many.
+
+    First come, first served within a priority. Whom another limit keeps out keeps nobody behind
+    it waiting.
+    """
+    if (begun := getattr(_mine, "keys", None)) is not None:
+        # A run that was let in has freed a place in its very first turn.
+        begun.extend(keys)
+        return 0
+    count, _mine.keys = 0, list(keys)
+    try:
+        while _mine.keys:
+            count += _admit(_mine.keys.pop())
+    finally:
+        del _mine.keys
+    return count
+
+
+def repair() -> int:
+    """Let in whom a killed process forgot, and whoever a higher limit has made room for."""
+    return admit(Admission.objects.filter(admitted=False).values_list("key", flat=True).distinct())
+
+
+def _admit(key: str) -> int:
+    count, tried = 0, set[UUID]()
+    while (run_id := _next(key, tried)) is not None:
+        tried.add(run_id)
+        try:
+            with record.turn(run_id, surface=SURFACE) as turn:
+                count += admission.let_in(turn)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception:
+            # What is wrong with one must not keep the others waiting.
+            logger.exception("run not let in run=%s", run_id)
+    return count
+
+
+def _next(key: str, without: Collection[UUID]) -> UUID | None:
+    """The first in this line whom no limit keeps out, as far as one sees without their locks."""
+    taken = dict(
+        Admission.objects.filter(admitted=True).values_list("key").annotate(Count("pk")).order_by()
+    )
+    full = [one.key for one in Limit.objects.all() if taken.get(one.key, 0) >= one.most]
+    if key in full:
+        return None
+    line = Admission.objects.filter(key=key, admitted=False).exclude(run__in=list(without))
+    if full:
+        kept_out = Admission.objects.filter(run=OuterRef("run"), key__in=full)
+        line = line.exclude(Exists(kept_out))
+    return line.order_by("rank", "id").values_list("run_id", flat=True).first()
+
+
+def places_of(runs: Iterable[Run]) -> dict[UUID, list[Place]]:
+    """Where each of these runs stands that waits for its turn; two statements for all of them."""
+    wanted = [run.pk for run in runs if run.admission == QUEUED]
+    if not wanted:
+        return {}
+    keys = Admission.objects.filter(run__in=wanted, admitted=False).values("key")
+    line = Admission.objects.filter(key__in=keys, admitted=False).annotate(
+        position=Window(
+            RowNumber(), partition_by=F("key"), order_by=[F("rank").asc(), F("id").asc()]
+        )
+    )
+    found: dict[UUID, list[Place]] = defaultdict(list)
+    rows = list(line.filter(run__in=wanted).values_list("run_id", "key", "position"))
+    limits = dict(
+        Limit.objects.filter(key__in={key for _, key, _ in rows}).values_list("key", "most")
+    )
+    for run_id, key, position in sorted(rows, key=lambda row: (-row[2], row[1])):
+        kind, _, name = key.partition(":")
+        place = Place(kind=kind, name=name, limit=limits.get(key, 0), position=position)
+        found[run_id].append(place)
+    return found
+
+
+def in_words(places: Iterable[Place]) -> str:
+    """The places as one line: `3rd in the queue of release: 2 at a time`."""
+    return "; ".join(_words(place) for place in places)
+
+
+def _words(place: Place) -> str:
+    of = place.name if place.kind == admission.WORKFLOW else f"the team {place.name}"
+    return f"{ordinal(place.position)} in the queue of {of}: {place.limit} at a time"
+
+
+def ordinal(number: int) -> str:
+    """1st, 2nd, 3rd, 4th, ... 11th, ... 21st."""
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{'th' if number % 100 in (11, 12, 13) else ending}"
