@@ -11,15 +11,19 @@ from runs.kernel.errors import LoopError
 from runs.kernel.events import joined
 from runs.kernel.gate import CallbackRequest, create_callback_gate
 from runs.kernel.graph import AskShape
-from runs.kernel.jsonable import JSONValue, canonical_json
+from runs.kernel.jsonable import JSONValue, canonical_json, frozen_object
 from runs.kernel.outcomes import Finding, Outcome, failing, revision_request
 from runs.kernel.redact import redact
 
-APPROVAL_SCHEMA: Final[Mapping[str, JSONValue]] = {
-    "type": "object",
-    "properties": {"approved": {"type": "boolean"}, "note": {"type": "string"}},
-    "required": ["approved"],
-}
+# Frozen once: it is part of every approval's question.
+APPROVAL_SCHEMA: Final = frozen_object(
+    "The schema",
+    {
+        "type": "object",
+        "properties": {"approved": {"type": "boolean"}, "note": {"type": "string"}},
+        "required": ["approved"],
+    },
+)
 RECONCILE_SCHEMA: Final[Mapping[str, JSONValue]] = {
     "type": "object",
     "properties": {

@@ -63,7 +63,7 @@ def _slot_by_slot(kind: type) -> _Copy:
         "  puts[name](made, changes[name])",
         " return made",
     ]
-    known = {"new": object.__new__, "kind": kind, "puts": puts}
+    known: dict[str, Any] = {"new": object.__new__, "kind": kind, "puts": puts}
     known |= {f"put_{name}": put for name, put in puts.items()}
     # Nothing but the names of the fields goes into the text.
     exec("\n".join(lines), known)  # noqa: S102

@@ -38,7 +38,7 @@ def _refuse(_self: object, *_args: object, **_kwargs: object) -> NoReturn:
 class FrozenDict(dict[str, JSONValue]):
     """A JSON object that was checked once and never changes."""
 
-    __slots__ = ("height", "plain")
+    __slots__ = ("__weakref__", "height", "plain")
     height: int
     plain: bool | None
     """Whether it is written the quick way, see plain.py; None as long as nobody asked."""
@@ -200,7 +200,7 @@ def _stays(item: Any) -> bool:
     if kind is str:
         return bool(item.isascii())
     if kind is int:
-        return -MAX_SAFE_INTEGER <= item <= MAX_SAFE_INTEGER
+        return bool(-MAX_SAFE_INTEGER <= item <= MAX_SAFE_INTEGER)
     return kind is bool or item is None
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, cast, overload
+from weakref import WeakValueDictionary
 
 from runs.kernel.answers import check_schema
 from runs.kernel.jsonable import (
     MAX_SAFE_INTEGER,
+    FrozenDict,
     JSONValue,
     JsonValueError,
     digest_hex,
@@ -27,7 +29,17 @@ _WIRE_NAMES: Final = {
     "input": "input",
     "presentation": "presentation",
 }
-_REQUEST_FIELDS: Final = frozenset({"requestId", "digest", *_WIRE_NAMES.values()})
+# All eight, in the order in which they are written.
+_REQUEST_FIELDS: Final = {
+    "requestId": "request_id",
+    "gateId": "gate_id",
+    "gateVersion": "gate_version",
+    "digest": "digest",
+    "decisionText": "decision_text",
+    "responseSchema": "response_schema",
+    "input": "input",
+    "presentation": "presentation",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,22 +54,17 @@ class CallbackRequest:
     response_schema: Mapping[str, JSONValue]
     input: JSONValue
     presentation: Mapping[str, JSONValue]
+    _wire: FrozenDict | None = field(default=None, init=False, repr=False, compare=False)
+    """Its wire form, when it was made here of its definition and cannot be another's."""
 
     def __hash__(self) -> int:
         return hash(self.request_id)
 
     def to_wire(self) -> dict[str, JSONValue]:
         """The eight fields as they are stored and sent."""
-        wire = {
-            "requestId": self.request_id,
-            "gateId": self.gate_id,
-            "gateVersion": self.gate_version,
-            "digest": self.digest,
-            "decisionText": self.decision_text,
-            "responseSchema": self.response_schema,
-            "input": self.input,
-            "presentation": self.presentation,
-        }
+        if self._wire is not None:
+            return self._wire
+        wire = {spelling: getattr(self, name) for spelling, name in _REQUEST_FIELDS.items()}
         return cast(dict[str, JSONValue], snapshot(wire))
 
     @classmethod
@@ -118,11 +125,16 @@ def callback_request_digest(
 
 def validate_callback_request(value: object) -> CallbackRequest:
     """Read a request from its wire form; raise ValueError when any of it was changed."""
-    wire = frozen_object(
-        "The request", value.to_wire() if isinstance(value, CallbackRequest) else value
-    )
-    if wire.keys() != _REQUEST_FIELDS:
-        odd = ", ".join(sorted(wire.keys() ^ _REQUEST_FIELDS))
+    if isinstance(value, CallbackRequest):
+        if value._wire is not None:
+            return value
+        value = value.to_wire()
+    wire = frozen_object("The request", value)
+    if _made.get(id(wire)) is wire:
+        # The very object that was made of a request here: it is frozen, so it still is that.
+        return _read(wire)
+    if wire.keys() != _REQUEST_FIELDS.keys():
+        odd = ", ".join(sorted(wire.keys() ^ _REQUEST_FIELDS.keys()))
         raise ValueError(f"The request does not have exactly its eight fields. Look at: {odd}.")
     request = _build({name: wire[spelling] for name, spelling in _WIRE_NAMES.items()})
     # The other six fields went into the request as they are, so only these two can be wrong.
@@ -180,16 +192,33 @@ def _build(fields: Mapping[str, object]) -> CallbackRequest:
         "input": _json("input", _given("input", fields)),
     }
     digest = digest_hex(question)
-    return CallbackRequest(
-        request_id=f"{gate_id}#{version}#{digest}",
-        gate_id=gate_id,
-        gate_version=version,
-        digest=digest,
-        decision_text=decision_text,
-        response_schema=response_schema,
-        input=cast(JSONValue, question["input"]),
-        presentation=_object("presentation", fields.get("presentation", {})),
+    wire = frozen_object(
+        "The request",
+        {
+            "requestId": f"{gate_id}#{version}#{digest}",
+            "gateId": gate_id,
+            "gateVersion": version,
+            "digest": digest,
+            "decisionText": decision_text,
+            "responseSchema": response_schema,
+            "input": question["input"],
+            "presentation": _object("presentation", fields.get("presentation", {})),
+        },
     )
+    _made[id(wire)] = wire
+    return _read(wire)
+
+
+# Wire forms of requests by their identity, as long as they live.
+_made: Final[WeakValueDictionary[int, FrozenDict]] = WeakValueDictionary()
+
+
+def _read(wire: FrozenDict) -> CallbackRequest:
+    """The request with this wire form, which is known to be that of one."""
+    given = {name: wire[spelling] for spelling, name in _REQUEST_FIELDS.items()}
+    request = CallbackRequest(**cast(dict[str, Any], given))
+    object.__setattr__(request, "_wire", wire)
+    return request
 
 
 def _given(name: str, fields: Mapping[str, object]) -> object:

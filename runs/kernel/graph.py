@@ -133,6 +133,11 @@ class GraphShape:
         return {node.name: node for node in self.nodes}
 
     @cached_property
+    def identity(self) -> str:
+        """What `graph_identity` says: every run of the graph opens it with that."""
+        return _graph_identity(self)
+
+    @cached_property
     def slots(self) -> int:
         """How many nodes may run at once (runs.md R116)."""
         given = self.concurrency or 0
@@ -251,6 +256,10 @@ def shape_from_json(wire: Mapping[str, Any]) -> Shape:
 
 def graph_identity(graph: GraphShape) -> str:
     """What must stay the same for recorded steps to count (runs.md R231, R232)."""
+    return graph.identity
+
+
+def _graph_identity(graph: GraphShape) -> str:
     limits = graph.max_kickbacks
     panel = {} if graph.panel is None else {"panel": graph.panel.to_json()}
     declared = {"declared": graph.declared} if graph.declared else {}

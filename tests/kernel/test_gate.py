@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import subprocess
 import sys
 from typing import Any
 
 import pytest
 
+from runs.kernel import gate
 from runs.kernel.gate import (
     CallbackRequest,
     callback_request_digest,
@@ -14,7 +16,7 @@ from runs.kernel.gate import (
     split_request_id,
     validate_callback_request,
 )
-from runs.kernel.jsonable import JsonValueError, canonical_json, parse_json, thaw
+from runs.kernel.jsonable import JsonValueError, canonical_json, parse_json, snapshot, thaw
 from tests.kernel.questions import APPROVED_SCHEMA, definition, question
 
 
@@ -231,6 +233,32 @@ def test_a_missing_or_extra_request_field_is_refused_by_name() -> None:
     del wire["presentation"]
     with pytest.raises(ValueError, match="presentation"):
         validate_callback_request(wire)
+
+
+def test_what_was_made_here_is_not_made_anew_and_whatever_else_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    request = question()
+    wire = request.to_wire()
+    other = snapshot(thaw(wire))
+    monkeypatch.setattr(gate, "digest_hex", lambda value: "another digest")
+
+    assert validate_callback_request(request) is request
+    assert validate_callback_request(wire) == request
+    assert validate_callback_request(wire).to_wire() is wire
+    for unknown in (other, {**wire}, dataclasses.replace(request)):
+        with pytest.raises(ValueError, match="changed after it was created"):
+            validate_callback_request(unknown)
+
+
+def test_nothing_is_kept_of_a_request_that_is_gone() -> None:
+    before = len(gate._made)
+    wire = question(input={"revision": "of this test alone"}).to_wire()
+    assert len(gate._made) == before + 1
+
+    del wire
+    gc.collect()
+    assert len(gate._made) <= before
 
 
 def test_a_forged_request_object_is_refused() -> None:
