@@ -18,9 +18,11 @@ from gates.consumers import InboxConsumer  # noqa: E402
 from obversa_site.around import Around  # noqa: E402
 from obversa_site.bodies import BoundedBodies, bound_daphne  # noqa: E402
 from obversa_site.origins import SameOrigin  # noqa: E402
+from obversa_site.presence import when_serving  # noqa: E402
 from runs.consumers import RunConsumer  # noqa: E402
 
 bound_daphne()
+when_serving()
 sockets = URLRouter(
     [
         path("ws/runs/<uuid:pk>/", RunConsumer.as_asgi()),

@@ -19,7 +19,7 @@ from obversa_site.operations.remembered import Remembered
 
 logger = logging.getLogger(__name__)
 
-SECONDS: Final = 2.0
+SECONDS: Final = 2
 # Whoever asks every second must not make the broker open a connection every second.
 KNOWN_SECONDS: Final = 5.0
 QUEUES: Final = ("control", "steps", "notify")
@@ -68,7 +68,7 @@ def _ask() -> Looked:
 
 def _depths(broker: Connection) -> Any:
     for queue in QUEUES:
-        channel = broker.channel()
+        channel: Any = broker.channel()
         try:
             found = channel.queue_declare(queue, passive=True)
         except NotFound:
@@ -90,7 +90,7 @@ def _connection() -> Connection:
         if address.startswith(("amqp", "pyamqp"))
         else {}
     )
-    return app.connection_for_read(  # type: ignore[no-any-return]  # celery's stubs say Any
+    return app.connection_for_read(
         connect_timeout=SECONDS,
         transport_options={**(app.conf.broker_transport_options or {}), **limits},
     )

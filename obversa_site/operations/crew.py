@@ -88,7 +88,7 @@ def _process(row: Heartbeat, attempts: list[Attempt], now: datetime) -> Process:
 
 def queues() -> list[Queue]:
     """Every queue; starts of steps wait in the table too, wherever their messages are."""
-    waiting = _attempts()
+    waiting = starts()
     looked = broker.look()
     depths = {} if looked is None else looked.depths
     steps = queue_of_steps()
@@ -110,7 +110,8 @@ def queue_of_steps() -> str:
     return routes["runs.execute"]["queue"]
 
 
-def _attempts() -> dict[str, tuple[int, datetime | None]]:
+def starts() -> dict[str, tuple[int, datetime | None]]:
+    """How many starts are ready and running, and since when the oldest of them is."""
     statuses: Iterable[str] = (Attempt.Status.READY, Attempt.Status.RUNNING)
     found: dict[str, tuple[int, datetime | None]] = {}
     for status in statuses:

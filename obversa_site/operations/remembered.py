@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
+# What takes less, in seconds, is not worth being told late.
+DEAR: Final = 0.05
 
 
 class Remembered(Generic[T]):
-    """The result of `find`, kept for `seconds` and for `share` times as long as finding it took.
+    """The result of `find`, kept for `seconds`, and `share` times as long as a dear one took.
 
     One thread at a time finds it; whoever asks meanwhile waits for that thread, so that many who
     ask at once cost as much as one. What `find` raises is not kept.
@@ -32,7 +34,8 @@ class Remembered(Generic[T]):
                 found = self._find()
                 now = time.monotonic()
                 self._found = [found]
-                self._until = now + max(self._seconds, self._share * (now - began))
+                took = now - began
+                self._until = now + max(self._seconds, self._share * took if took > DEAR else 0)
             return self._found[0]
 
     def forget(self) -> None:

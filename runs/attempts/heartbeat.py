@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from datetime import UTC, datetime, timedelta
@@ -9,9 +10,12 @@ from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
+from django.db import DatabaseError
 from django.db.models.functions import Now
 
 from runs.models import Heartbeat
+
+logger = logging.getLogger(__name__)
 
 FORGOTTEN_AFTER: Final = timedelta(days=1)
 _STARTED: Final = datetime.now(UTC)
@@ -27,6 +31,15 @@ def beat(name: str, role: str, **facts: Any) -> None:
         name=name[:200], defaults={"role": role, "at": Now(), "facts": told}
     )
     Heartbeat.objects.filter(at__lt=Now() - FORGOTTEN_AFTER).delete()
+
+
+def leave(name: str) -> None:
+    """Say no more that it lives: it ends in good order, and nobody has to look for it."""
+    try:
+        Heartbeat.objects.filter(name=name[:200]).delete()
+    except DatabaseError:
+        # Who is silent is found all the same.
+        logger.warning("could not say that this process leaves name=%s", name)
 
 
 def here() -> str:

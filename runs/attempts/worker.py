@@ -69,6 +69,11 @@ def beat() -> None:
     heartbeat.beat(worker_name(), "worker", **_facts)
 
 
+def take_leave() -> None:
+    """Show no more that this worker lives: it has ended in good order."""
+    heartbeat.leave(worker_name())
+
+
 def leave() -> None:
     """Finish what runs and begin nothing after it: the process is to end."""
     _leaving.set()
@@ -106,7 +111,7 @@ def _do(start: Start, until: float) -> Start | None:
     """Do a start that was claimed; returns the one that this worker has begun in its end."""
     due = start.due
     leases.hold(due.pk, Held(due.run_id, start.fence, start.signal))
-    facts = {"run_id": str(due.run_id), "step": joined(due.path), "attempt": due.pk}
+    facts: dict[str, Any] = {"run_id": str(due.run_id), "step": joined(due.path), "attempt": due.pk}
     # Until the task is over (obversa_site/celery.py): its last line is about this step too.
     bind_contextvars(**facts)
     facts |= {"workflow": due.workflow, "number": due.number}
