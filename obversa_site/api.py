@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
 from typing import Any, Final, cast
@@ -22,8 +23,8 @@ from gates.actions.grant_views import router as grants_router
 from gates.answers.hands_api import router as hands_router
 from gates.api import router as gates_router
 from gates.receipts.receipt_views import router as receipts_router
-from obversa_site import api_docs, openapi
-from obversa_site.auth import AUTH
+from obversa_site import api_docs, openapi, rates
+from obversa_site.auth import AUTH, Unauthenticated
 from runs.api import router as runs_router
 from runs.kernel.jsonable import JsonValueError, parse_json
 from runs.replies import reply
@@ -126,20 +127,21 @@ def _in_json(pattern: URLResolver | URLPattern) -> URLResolver | URLPattern:
     @wraps(view)
     def answer(request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
         try:
-            return _said(cast(HttpResponseBase, view(request, **kwargs)))
+            return _said(request, cast(HttpResponseBase, view(request, **kwargs)))
         except Http404:
             return refusal("not-found", "There is nothing at this address.")
 
     @wraps(view)
     async def answer_async(request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
-        return _said(await cast(Awaitable[HttpResponseBase], view(request, **kwargs)))
+        return _said(request, await cast(Awaitable[HttpResponseBase], view(request, **kwargs)))
 
     # A session shows its token in obversa_site/auth.py, a key needs none.
     pattern.callback = csrf_exempt(answer_async if inspect.iscoroutinefunction(view) else answer)
     return pattern
 
 
-def _said(answer: HttpResponseBase) -> HttpResponseBase:
+def _said(request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBase:
+    rates.tell(request, answer)
     if not isinstance(answer, HttpResponseNotAllowed):
         return answer
     allowed = ", ".join(sorted(answer["Allow"].split(", ")))
@@ -161,6 +163,7 @@ api = Api(
         "is judged by it alone."
     ),
     auth=AUTH,
+    throttle=rates.PerCaller(),
     parser=StrictParser(),
     docs_url=None,
     openapi_url=None,
@@ -210,14 +213,23 @@ def _not_json(request: HttpRequest, error: JsonValueError) -> HttpResponse:
 
 @api.exception_handler(AuthenticationError)
 def _unauthenticated(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
+    if seconds := rates.stranger_waits(request):
+        return _throttled(request, Throttled(wait=math.ceil(seconds)))
     return refusal("unauthenticated", "Sign in, or send `Authorization: Bearer KEY`.")
+
+
+@api.exception_handler(Unauthenticated)
+def _wrong_key(request: HttpRequest, error: Unauthenticated) -> HttpResponse:
+    if seconds := rates.stranger_waits(request):
+        return _throttled(request, Throttled(wait=math.ceil(seconds)))
+    return refusal(error.code, str(error))
 
 
 @api.exception_handler(Throttled)
 def _throttled(request: HttpRequest, error: Throttled) -> HttpResponse:
     told = refusal("too-many-requests", "Too many requests. Wait as long as Retry-After says.")
     if error.wait is not None:
-        told["Retry-After"] = str(error.wait)
+        told["Retry-After"] = str(max(1, math.ceil(error.wait)))
     return told
 
 

@@ -8,10 +8,16 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.conf import settings
-from django.core.checks import CheckMessage, Warning, register  # noqa: A004  Django's own name
+from django.core.checks import (
+    CheckMessage,
+    Error,
+    Warning,  # noqa: A004  Django's own name
+    register,
+)
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 
-from obversa_site import telemetry
+from obversa_site import rates, telemetry
 
 
 @register()
@@ -54,6 +60,17 @@ def news_for_all(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Chec
             id="obversa.W003",
         )
     ]
+
+
+@register()
+def rates_can_be_read(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    """A rate that nobody understands would limit nothing, or everything."""
+    try:
+        rates.calls()
+        rates.costly()
+    except ImproperlyConfigured as error:
+        return [Error(f"A rate of the API cannot be read: {error}", id="obversa.E020")]
+    return []
 
 
 @register()

@@ -84,6 +84,14 @@ LINKS: Final[Mapping[tuple[str, int], Mapping[str, Mapping[str, Any]]]] = {
 }
 
 
+_RETRY_AFTER: Final = {
+    "Retry-After": {
+        "description": "The seconds to wait; missing where waiting alone does not help.",
+        "schema": {"type": "integer"},
+    }
+}
+
+
 def complete(schema: dict[str, Any], status_of: Mapping[str, int]) -> dict[str, Any]:
     """Add to every operation where it leads and the errors it may answer with, by their codes."""
     schema["tags"] = TAGS
@@ -130,7 +138,8 @@ def _add_refusals(
         by_status[status_of[code]].append(code)
     for status, group in sorted(by_status.items()):
         examples = {code: {"value": {"error": _example(code)}} for code in group}
-        operation["responses"][status] = {
+        headers = {"headers": _RETRY_AFTER} if status == 429 else {}
+        operation["responses"][status] = headers | {
             "description": f"{_DESCRIPTIONS[status]} Codes: {', '.join(group)}.",
             "content": {
                 "application/json": {

@@ -36,6 +36,9 @@ OBVERSA_LEASE_SECONDS: float = env.float("OBVERSA_LEASE_SECONDS", default=30.0)
 # How much one caller may have open at a time; 0 is no limit.
 OBVERSA_MAX_OPEN_QUESTIONS: int = env.int("OBVERSA_MAX_OPEN_QUESTIONS", default=10_000)
 OBVERSA_MAX_OPEN_RUNS: int = env.int("OBVERSA_MAX_OPEN_RUNS", default=10_000)
+# How often one caller may call the API, in all and what costs more; 0 is no limit (docs/queues.md).
+OBVERSA_API_RATE: str = env.str("OBVERSA_API_RATE", default="3000/min burst 600")
+OBVERSA_API_COSTLY_RATE: str = env.str("OBVERSA_API_COSTLY_RATE", default="600/min burst 200")
 # About how many steps lie with the broker at most; 0 is no limit (docs/queues.md).
 OBVERSA_HANDED_OUT: int = env.int("OBVERSA_HANDED_OUT", default=128)
 # How many bytes steps may keep in files (see docs/artifacts.md); 0 is no limit.
@@ -159,6 +162,8 @@ CELERY_BEAT_SCHEDULE = {"sweep": {"task": "runs.sweep", "schedule": 5.0}}
 CELERY_BEAT_SCHEDULE_FILENAME = str(OBVERSA_HOME / "celerybeat-schedule")
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 
+# Processes count together there how often each caller calls; without it each counts for itself.
+OBVERSA_RATE_REDIS_URL: str = env.str("CHANNEL_REDIS_URL", default="")
 if _channel_redis := env.str("CHANNEL_REDIS_URL", default=""):
     CHANNEL_LAYERS = {
         "default": {

@@ -36,4 +36,6 @@ else:
     # A file, so that threads of one test meet in the same database.
     DATABASES["default"]["TEST"] = {"NAME": str(OBVERSA_HOME / "test.sqlite3")}
 
+# A test calls as often as it likes, but for those about that.
+OBVERSA_API_RATE = OBVERSA_API_COSTLY_RATE = "0"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
