@@ -106,6 +106,20 @@ def startable_or_404(who: Principal, name: str) -> Workflow:
     return workflow
 
 
+def need_priority(who: Principal, workflow: Workflow, priority: int | None) -> None:
+    """Raise Forbidden for a run that would go before others of its workflow.
+
+    Anybody may start one that goes behind them; before them goes who operates everybody's runs.
+    """
+    if priority is None or priority <= workflow.priority:
+        return
+    is_program = bool(who.key_name) and who.user is None
+    if not who.has_scope("operate") or not (is_program or who.has_perm("runs.change_run")):
+        raise Forbidden(
+            f"A priority above {workflow.priority} is for those who operate the runs of all."
+        )
+
+
 def may_operate(who: Principal, run: Run) -> bool:
     """Cancel and resume: whoever started the run, and operators."""
     if not who.is_known or not who.has_scope("operate"):

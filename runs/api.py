@@ -15,7 +15,7 @@ from runs import access, queries, reruns, services, wire
 from runs.artifacts import downloads
 from runs.feeds import streams
 from runs.models import Run, Workflow
-from runs.replies import caller, moment_and_id, page_of, place_of, reply
+from runs.replies import caller, moment_and_id, page_of, pages_of, place_of, reply
 from runs.schemas import (
     EXAMPLE_RUN,
     STREAMED,
@@ -94,6 +94,7 @@ def start_run(
     """
     who = caller(request, "start")
     workflow = access.startable_or_404(who, payload.workflow)
+    access.need_priority(who, workflow, payload.priority)
     run = services.start_run(
         workflow.name,
         payload.params,
@@ -102,6 +103,7 @@ def start_run(
         labels=payload.labels,
         conversation=payload.conversation,
         dry_run=payload.dry_run,
+        priority=payload.priority,
         idempotency_key=headers.key,
     )
     return reply(wire.run(run), 201)
@@ -118,7 +120,7 @@ def list_runs(request: HttpRequest, wanted: Query[RunFilter]) -> HttpResponse:
     """The runs the caller may see."""
     rows = access.visible_runs(caller(request, "read")).filter(_asked_for(wanted))
     rows = rows.order_by("-created_at", "-pk")
-    return reply(page_of(rows, wanted.limit, wire.run, _run_place))
+    return reply(pages_of(rows, wanted.limit, wire.runs, _run_place))
 
 
 def _run_place(row: Run) -> list[Any]:

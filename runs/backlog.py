@@ -24,6 +24,8 @@ from runs.turns.admission import STEP_OF_PRIORITY
 BELIEVED_SECONDS: Final = 1.0
 # Whoever sends no more than this within that time need not look how many there are.
 SENT_UNSEEN: Final = 32
+# Where there is no limit, so many held back before are handed out at once.
+MANY: Final = 1_000
 
 
 class Crowd:
@@ -67,7 +69,7 @@ def room(count: int) -> int:
         return count
     if crowd.is_there:
         return 0
-    fits = min(count, max(1, most() // 2)) if most() else count
+    fits = min(count, most() or count)
     if fits < count:
         crowd.saw(held_back=True)
     return fits
@@ -106,9 +108,6 @@ def hand_out() -> int:
     if won:
         dispatch.send(won)
     return len(won)
-
-
-MANY: Final = 1_000
 
 
 def _lying() -> int:

@@ -10,7 +10,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
-from runs import access, queries, reruns
+from runs import access, admission, queries, reruns
 from runs.kernel.events import Event, EventKind, Path
 from runs.models import Run, Step
 from runs.pages import event_lines, round_lines, rounds, run_graph, step_views, words
@@ -91,6 +91,8 @@ def _facts(run: Run, waiting: int) -> dict[str, Any]:
         "spent_on": counted,
         "total": 0 if run.is_final and run.status != Run.Status.PASSED else run.total_count,
         "params_json": run.params,
+        "queued": visible(admission.in_words(admission.places_of([run]).get(run.pk, ()))),
+        "priority": run.priority,
         "reason": visible(run.held_reason) or _why_stopped(run, waiting, failed=failed),
         "about": words.about(run.params),
     }

@@ -133,8 +133,13 @@ def _concurrency(name: str, given: Any) -> Concurrency | None:
         return None
     told = given if isinstance(given, Mapping) else {"limit": given}
     limit, waiting = told.get("limit"), told.get("while_waiting", "keep")
-    fits = isinstance(limit, int) and not isinstance(limit, bool) and 0 < limit <= MAX_RUNS
-    if not fits or waiting not in _WHILE_WAITING or told.keys() - {"limit", "while_waiting"}:
+    if (
+        not isinstance(limit, int)
+        or isinstance(limit, bool)
+        or not 0 < limit <= MAX_RUNS
+        or waiting not in _WHILE_WAITING
+        or told.keys() - {"limit", "while_waiting"}
+    ):
         raise DeclarationError(
             f"{name}: concurrency is a number from 1 to {MAX_RUNS:,}, or "
             '{"limit": 2, "while_waiting": "keep" or "give_back"}.'

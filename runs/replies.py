@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 from uuid import UUID
@@ -64,11 +64,21 @@ def page_of(
     key: Callable[[Row], list[Any]],
 ) -> dict[str, Any]:
     """The first rows, `limit` or what one answer carries, and the cursor of the rows after them."""
+    return pages_of(rows, limit, lambda page: [to_wire(row) for row in page], key)
+
+
+def pages_of(
+    rows: QuerySet[Row],
+    limit: int,
+    to_wire: Callable[[list[Row]], Sequence[Mapping[str, Any]]],
+    key: Callable[[Row], list[Any]],
+) -> dict[str, Any]:
+    """The same for rows that are told together."""
     sized = list(rows.values_list("pk", bounded.text_length(rows.model))[: limit + 1])
     wanted = [pk for pk, _ in sized[: bounded.fitting(size for _, size in sized[:limit])]]
     page = sorted(rows.filter(pk__in=wanted), key=lambda row: wanted.index(row.pk))
     following = cursor_of(key(page[-1])) if page and len(sized) > len(wanted) else None
-    return {"items": [to_wire(row) for row in page], "next": following}
+    return {"items": to_wire(page), "next": following}
 
 
 def cursor_of(place: list[Any]) -> str:

@@ -9,11 +9,13 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    StrictInt,
     StringConstraints,
     WithJsonSchema,
 )
 from pydantic.alias_generators import to_camel
 
+from runs.publishing import MAX_PRIORITY
 from runs.replies import DEFAULT_LIMIT, MAX_LIMIT
 
 NO_NUL: Final = r"^[^\x00]*$"
@@ -80,6 +82,10 @@ class StartRun(Body):
     dry_run: bool = Field(
         default=False, description="Call no tool that changes anything; record what it would do."
     )
+    priority: Annotated[StrictInt, Field(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] | None = Field(
+        default=None,
+        description="Higher goes first. Above its workflow's own it is for who operates all runs.",
+    )
 
 
 class CancelRun(Body):
@@ -113,6 +119,15 @@ class Progress(Shape):
     total: int
 
 
+class QueuePlace(Shape):
+    """A line for the places of a workflow or a team, of which `limit` are taken at once."""
+
+    kind: Literal["workflow", "team"]
+    name: str
+    limit: int
+    position: int
+
+
 class RunShape(Shape):
     """One execution of a workflow, or the stream of questions of an outside program."""
 
@@ -137,6 +152,9 @@ class RunShape(Shape):
                     "conversation": "",
                     "startedBy": "user:7",
                     "rerunOf": None,
+                    "priority": 0,
+                    "queuePosition": None,
+                    "queuedFor": [],
                     "progress": {"done": 3, "total": 6},
                     "lastSeq": 19,
                     "createdAt": EXAMPLE_TIME,
@@ -165,6 +183,11 @@ class RunShape(Shape):
     conversation: str
     started_by: str
     rerun_of: str | None
+    priority: int
+    queue_position: int | None = Field(
+        description="Of a queued run whose workflow or team has a limit: 1 is the next."
+    )
+    queued_for: list[QueuePlace] = Field(description="The lines it stands in, the longest first.")
     progress: Progress
     last_seq: int
     created_at: str

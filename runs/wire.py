@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
 
+from runs import admission
+from runs.admission import Place
 from runs.kernel.events import Event, EventKind
 from runs.kernel.masking import mask_requests
 from runs.models import Event as EventRow
@@ -31,6 +33,16 @@ def address(path: str) -> str:
 
 def run(row: Run) -> Wire:
     """A run as programs see it."""
+    return runs([row])[0]
+
+
+def runs(rows: Sequence[Run]) -> list[Wire]:
+    """Several runs as programs see them."""
+    places = admission.places_of(rows)
+    return [_run(row, places.get(row.pk, [])) for row in rows]
+
+
+def _run(row: Run, places: Sequence[Place]) -> Wire:
     return {
         "id": str(row.pk),
         "workflow": row.workflow,
@@ -48,6 +60,18 @@ def run(row: Run) -> Wire:
         "conversation": row.conversation,
         "startedBy": row.started_by,
         "rerunOf": None if row.rerun_of_id is None else str(row.rerun_of_id),
+        "priority": row.priority,
+        # The longest of the lines it stands in comes first.
+        "queuePosition": places[0].position if places else None,
+        "queuedFor": [
+            {
+                "kind": place.kind,
+                "name": place.name,
+                "limit": place.limit,
+                "position": place.position,
+            }
+            for place in places
+        ],
         "progress": {"done": row.done_count, "total": row.total_count},
         "lastSeq": row.last_seq,
         "createdAt": time(row.created_at),

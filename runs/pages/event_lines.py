@@ -24,6 +24,8 @@ _WORDS: Final[Mapping[str, str]] = {
     EventKind.RUN_HELD: "run held",
     EventKind.RUN_RESUMED: "run resumed",
     EventKind.RUN_SWEPT: "run looked at anew",
+    EventKind.RUN_QUEUED: "run queued",
+    EventKind.RUN_ADMITTED: "run let in",
     EventKind.GRAPH_ANCHOR: "workflow started",
     EventKind.GRAPH_START: "graph started",
     EventKind.SEND_BACK: "sent back",

@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db.models import Q
 from django.utils import timezone
 
+from runs import admission
 from runs.access import visible_runs
 from runs.models import Run, Step
 from runs.pages import step_views, words
@@ -80,7 +81,11 @@ def run_rows(
     labels = actor_labels(run.started_by for run in page)
     waiting = _questions(run for run in page if run.status == Run.Status.WAITING)
     failed = step_views.failures_of([run for run in page if run.status in _FAILED])
-    rows = [_run_row(run, labels, waiting, failed) for run in page]
+    queued = admission.places_of(page)
+    rows = [
+        _run_row(run, labels, waiting, failed, admission.in_words(queued.get(run.pk, ())))
+        for run in page
+    ]
     return rows, str(page[-1].pk) if len(found) > PAGE else ""
 
 
@@ -89,6 +94,7 @@ def _run_row(
     labels: Mapping[str, str],
     waiting: Mapping[Any, list[str]],
     failed: Mapping[UUID, str],
+    queued: str,
 ) -> RunRow:
     stopped = run.status == Run.Status.PAUSED
     text = run.held_reason or "Stopped; it needs a Resume." if stopped else ""
@@ -106,7 +112,7 @@ def _run_row(
         wakes_at=run.wake_at if run.status == Run.Status.RETRY_PENDING else None,
         done=run.done_count,
         total=0 if run.is_final and run.status != Run.Status.PASSED else run.total_count,
-        last_event=failed.get(run.pk, ""),
+        last_event=visible(queued) or failed.get(run.pk, ""),
         starter=visible(labels[run.started_by]),
         created_at=run.created_at,
         duration=words.length(run.started_at, run.ended_at or timezone.now()),

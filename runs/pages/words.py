@@ -164,6 +164,14 @@ def _condition(facts: Facts, actor: str) -> str:
     return f"{facts['label']} {met}: {facts['result'].get('reason', '')}"
 
 
+def _limits(facts: Facts, actor: str) -> str:
+    """Under what a run waits, or was let in: `release, 2 at a time`."""
+    return "; ".join(
+        f"{one['of'].partition(':')[2]}, {one['limit']} at a time"
+        for one in facts.get("limits", ())
+    )
+
+
 def _node(facts: Facts, actor: str) -> str:
     phase = facts["phase"]
     if phase == "start":
@@ -190,6 +198,8 @@ _TOLD: Final[Mapping[str, Callable[[Facts, str], str]]] = {
     EventKind.RUN_RESUMED: _by,
     EventKind.RUN_SWEPT: _by,
     EventKind.RUN_HELD: _reason,
+    EventKind.RUN_QUEUED: _limits,
+    EventKind.RUN_ADMITTED: _limits,
     EventKind.GRAPH_START: lambda facts, actor: f"{len(facts['nodes'])} steps",
     EventKind.GRAPH_END: _outcome,
     EventKind.NODE: _node,

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from runs.models import Attempt, Run
 from runs.shapes.approval import approval
 from runs.shapes.dag import pipeline
 from runs.shapes.steps import fn_job
+from runs.turns import admission as turns_admission
 from runs.turns.admission import TEAM, key_of
 from runs.turns.lines import Admission, Limit
 from tests import flows
@@ -334,7 +336,7 @@ def test_every_place_that_many_ends_free_at_once_is_taken_once() -> None:
         services.cancel_run(run.pk, actor="user:1")
         seen.append(under_way())
 
-    together(*[lambda run=run: cancel(run) for run in runs[:4]])  # type: ignore[misc]
+    together(*[partial(cancel, run) for run in runs[:4]])
 
     assert max(seen) <= 4
     sweep.sweep()
@@ -355,14 +357,14 @@ def test_the_sweep_lets_in_whom_a_killed_process_forgot(monkeypatch: pytest.Monk
 
 def test_one_that_cannot_be_let_in_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = start(offer(step(), concurrency=1), 3)
-    let_in = admission.admission.let_in
+    let_in = turns_admission.let_in
 
     def fails(turn: Any) -> bool:
         if turn.run.pk == runs[1].pk:
             raise ValueError("its definition was edited")
         return let_in(turn)
 
-    monkeypatch.setattr(admission.admission, "let_in", fails)
+    monkeypatch.setattr(turns_admission, "let_in", fails)
     worker.execute(flows.ready(runs[0])[0], onward=0)
 
     assert admissions(runs) == ["outside", "queued", "admitted"]

@@ -13,6 +13,7 @@ from runs.errors import RunsError
 from runs.kernel.jsonable import JsonValueError, parse_json
 from runs.kernel.outcomes import exit_code_for
 from runs.models import Run
+from runs.publishing import MAX_PRIORITY
 
 _EXIT = {
     Run.Status.PASSED: "pass",
@@ -43,6 +44,11 @@ class Command(BaseCommand):
             "--dry-run", action="store_true", help="call no tool that changes anything"
         )
         parser.add_argument(
+            "--priority",
+            type=int,
+            help=f"-{MAX_PRIORITY} to {MAX_PRIORITY}; higher goes first (the workflow's own)",
+        )
+        parser.add_argument(
             "--idempotency-key",
             default="",
             metavar="KEY",
@@ -58,6 +64,8 @@ class Command(BaseCommand):
             raise CommandError(f"--params: {error}") from error
         if not isinstance(params, dict):
             raise CommandError("--params: give a JSON object.")
+        if abs(options["priority"] or 0) > MAX_PRIORITY:
+            raise CommandError(f"--priority: a number from -{MAX_PRIORITY} to {MAX_PRIORITY}.")
         registry.refresh(alone=False)
         try:
             run = services.start_run(
@@ -67,6 +75,7 @@ class Command(BaseCommand):
                 surface="command",
                 conversation=options["conversation"][:200],
                 dry_run=options["dry_run"],
+                priority=options["priority"],
                 idempotency_key=options["idempotency_key"],
             )
         except RunsError as error:
