@@ -5,10 +5,23 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
 from django.conf import settings
+
+from runs.drivers.context import Workspace
+
+
+def workspace_of(run_id: UUID, *, copied_from: str = "") -> Workspace:
+    """The run's folder for its steps, made when one of them looks for it.
+
+    A copy is made at once: the next run may want to begin in a copy of this one.
+    """
+    if copied_from:
+        return Workspace(dir=folder_of(run_id, copied_from=copied_from))
+    return Workspace(dir=partial(folder_of, run_id))
 
 
 def folder_of(run_id: UUID, *, copied_from: str = "") -> Path:

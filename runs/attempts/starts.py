@@ -19,7 +19,7 @@ from runs.artifacts import quotas
 from runs.attempts import deployment, folders, purses
 from runs.attempts.steady import let_go, steadily
 from runs.drivers import execute as steps
-from runs.drivers.context import Context, Workspace
+from runs.drivers.context import Context
 from runs.drivers.ports import Decide
 from runs.drivers.signal import Signal
 from runs.fields import read_stored
@@ -44,7 +44,8 @@ from runs.turns import folding, results, statements
 MAX_KEY: Final = 300
 _DUE: Final = """
 SELECT run.id, run.workflow, run.definition_id, attempt.path, attempt.task, attempt.number,
-    attempt.trace
+    attempt.trace,
+    EXISTS (SELECT 1 FROM runs_attempt WHERE status = 'ready' AND sent_at IS NULL)
 FROM runs_attempt attempt JOIN runs_run run ON run.id = attempt.run_id
 WHERE attempt.id = %s AND attempt.status = 'ready'
 """
@@ -62,6 +63,7 @@ class Due:
     task: str
     number: int
     trace: str = ""
+    others_held_back: bool = False
 
     @classmethod
     def find(cls, attempt_pk: int) -> Self | None:
@@ -71,7 +73,7 @@ class Due:
             row = cursor.fetchone()
         if row is None:
             return None
-        run_id, workflow, definition, path, task, number, trace = row
+        run_id, workflow, definition, path, task, number, trace, held_back = row
         return cls(
             pk=attempt_pk,
             run_id=run_id if isinstance(run_id, UUID) else UUID(run_id),
@@ -81,6 +83,7 @@ class Due:
             task=task,
             number=number,
             trace=trace or "",
+            others_held_back=bool(held_back),
         )
 
     @classmethod
@@ -230,7 +233,6 @@ class Start:
         """What the step's code gets to see, as the record was when it started."""
         shape, state = self.made.job.shape, self.state
         position = steps.position_of(shape, state, self.path, self.due.task)
-        folder = folders.folder_of(self.due.run_id, copied_from=state.workspace_of)
         shared = thaw(state.shared)
         if state.answers:
             shared[RECORDED_ENGINE_USAGE] = answered.told(state.answers)
@@ -239,7 +241,7 @@ class Start:
             path=self.path,
             params=self.state.params,
             state=shared,
-            workspace=Workspace(dir=folder),
+            workspace=folders.workspace_of(self.due.run_id, copied_from=state.workspace_of),
             port=self,
             signal=self.signal,
             idempotency_key=steps.idempotency_key(str(self.due.run_id), state, self.path),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Final, TypeVar
 
@@ -24,13 +23,31 @@ T = TypeVar("T")
 READ_BYTES: Final = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
-    """The working directory of a job; `origin` is the run's own, when this one was forked off."""
+    """The working directory of a job; `origin` is the run's own, when this one was forked off.
 
-    dir: Path
-    branch: str | None = None
-    origin: Path | None = None
+    `dir` may be given as what makes the directory, for most steps never look for theirs.
+    """
+
+    __slots__ = ("_dir", "branch", "origin")
+
+    def __init__(
+        self,
+        *,
+        dir: Path | Callable[[], Path],  # noqa: A002 - what it is called on it
+        branch: str | None = None,
+        origin: Path | None = None,
+    ) -> None:
+        self._dir = dir
+        self.branch = branch
+        self.origin = origin
+
+    @property
+    def dir(self) -> Path:
+        """The directory, which is there."""
+        if not isinstance(self._dir, Path):
+            self._dir = self._dir()
+        return self._dir
 
 
 class Tools:

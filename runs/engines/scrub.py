@@ -7,10 +7,11 @@ Every pattern is bounded or anchored, so that the time stays linear on a stream 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from runs.kernel.redact import KEY_SHAPES, REDACTED, SHAPES, SHORTEST_SECRET
 
@@ -61,9 +62,24 @@ _TOKENS: Final = tuple(
         (("bearer", "basic"), _LOGIN_HEADER, REDACTED),
     )
 )
-_SHAPES: Final = (*_TOKENS, *((hints, shape, REDACTED) for hints, shape in SHAPES))
+
+
+class _Shapes(NamedTuple):
+    """Shapes to look for, and a pattern of all their hints at once: most texts hold none."""
+
+    hint: re.Pattern[str]
+    each: tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]
+
+
+def _shapes(more: Iterable[tuple[tuple[str, ...], re.Pattern[str]]]) -> _Shapes:
+    each = (*_TOKENS, *((hints, shape, REDACTED) for hints, shape in more))
+    hints = sorted({hint for hints, _, _ in each for hint in hints})
+    return _Shapes(re.compile("|".join(map(re.escape, hints))), each)
+
+
+_SHAPES: Final = _shapes(SHAPES)
 # What a step hands on is its own: an address in it is a fact that the next step may need.
-_KEYS: Final = (*_TOKENS, *((hints, shape, REDACTED) for hints, shape in KEY_SHAPES))
+_KEYS: Final = _shapes(KEY_SHAPES)
 
 
 @lru_cache(maxsize=4096)
@@ -79,12 +95,34 @@ def secret_values(
     environment: Mapping[str, str], injected: Mapping[str, str] | None = None
 ) -> list[str]:
     """The values to hide: secret by name in the environment, and every injected one."""
-    named = [value for name, value in environment.items() if looks_secret(name)]
+    if environment is os.environ:
+        named = _of_this_process()
+    else:
+        named = [value for name, value in environment.items() if looks_secret(name)]
     return [
         value
         for value in {*named, *(injected or {}).values()}
         if len(value.strip()) >= SHORTEST_SECRET
     ]
+
+
+# What the environment was when it was read last, and the secret values in it.
+_read: list[tuple[Any, list[str]]] = [(None, [])]
+
+
+def _of_this_process() -> list[str]:
+    """The same of os.environ, which decodes each variable anew whenever it is read.
+
+    Every step asks, for a step may set one; so the dict beneath it is compared with what it was.
+    """
+    held = getattr(os.environ, "_data", None)
+    before, named = _read[0]
+    if held is None or before != held:
+        before = None if held is None else dict(held)
+        named = [value for name, value in os.environ.items() if looks_secret(name)]
+        # Changed meanwhile, it is read again the next time.
+        _read[0] = (before, named)
+    return named
 
 
 class Scrubber:
@@ -113,13 +151,16 @@ def scrub(text: str, values: Iterable[str] = ()) -> str:
     return _scrubbed(text, _alternatives(values), _SHAPES)
 
 
-_Shapes = tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]
-
-
 def _alternatives(values: Iterable[str]) -> re.Pattern[str] | None:
+    known = frozenset(value for value in values if value)
+    return _pattern(known) if known else None
+
+
+@lru_cache(maxsize=64)
+def _pattern(known: frozenset[str]) -> re.Pattern[str]:
     # Longest first: a secret that begins with another one must not leave its end behind.
-    known = sorted({value for value in values if value}, key=lambda item: (-len(item), item))
-    return re.compile("|".join(map(re.escape, known))) if known else None
+    longest_first = sorted(known, key=lambda item: (-len(item), item))
+    return re.compile("|".join(map(re.escape, longest_first)))
 
 
 def _scrubbed(text: str, known: re.Pattern[str] | None, shapes: _Shapes) -> str:
@@ -127,13 +168,15 @@ def _scrubbed(text: str, known: re.Pattern[str] | None, shapes: _Shapes) -> str:
         text = known.sub(REDACTED, text)
     if "-----BEGIN" in text:
         text = _PEM.sub(REDACTED, text)
+    if not shapes.hint.search(text.lower()):
+        return text
     return "\n".join(_scrub_line(line, shapes) for line in text.split("\n"))
 
 
 def _scrub_line(line: str, shapes: _Shapes) -> str:
     """No other shape runs over the end of a line, and most lines hold no hint of one."""
     small = line.lower()
-    for hints, shape, instead in shapes:
+    for hints, shape, instead in shapes.each:
         if any(hint in small for hint in hints):
             line = shape.sub(instead, line)
     return line

@@ -38,8 +38,10 @@ def checked(
     """
     try:
         _fits("the result", _handed_over(ended), path)
-        changes = clean(_changes(before, after))
-        _fits("what changed in ctx.state", changes, path)
+        changes = _changes(before, after)
+        if changes:
+            changes = clean(changes)
+            _fits("what changed in ctx.state", changes, path)
     except LoopError as refused:
         return Ended(outcome=failing(refused), error=refused), {}
     return ended, {"state": changes} if changes else {}

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from runs.engines.scrub import Scrubber, looks_secret, scrub, secret_values
@@ -78,6 +80,21 @@ def test_named_and_injected_values_are_secret_and_short_ones_are_not() -> None:
     injected = {"CHANNEL": "nightly-7", "CI": "1"}
 
     assert sorted(secret_values(environment, injected)) == ["long-enough", "nightly-7"]
+
+
+def test_a_variable_that_is_set_changed_or_taken_away_is_seen_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def known() -> set[str]:
+        return set(secret_values(os.environ)) & {"first-value", "second-value"}
+
+    assert known() == known() == set()
+    monkeypatch.setenv("TEST_SCRUB_TOKEN", "first-value")
+    assert known() == known() == {"first-value"}
+    monkeypatch.setenv("TEST_SCRUB_TOKEN", "second-value")
+    assert known() == {"second-value"}
+    monkeypatch.delenv("TEST_SCRUB_TOKEN")
+    assert known() == set()
 
 
 @pytest.mark.parametrize("piece", ["a", "a.", "a@", "token", "bearer ", "sk-", "eyJ", "://", "'"])
