@@ -58,6 +58,9 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+Whole = Annotated[StrictInt, BeforeValidator(_whole)]
+
+
 def _example(**example: Any) -> ConfigDict:
     return ConfigDict(json_schema_extra={"examples": [example]})
 
@@ -74,7 +77,7 @@ class AskRequest(Body):
     )
 
     gate_id: str = Field(min_length=1)
-    gate_version: Annotated[StrictInt, BeforeValidator(_whole)] = Field(ge=1, le=2**53 - 1)
+    gate_version: Whole = Field(ge=1, le=2**53 - 1)
     decision_text: str = Field(min_length=1)
     response_schema: dict[str, Json]
     input: Json
@@ -138,8 +141,8 @@ class AskRequest(Body):
     remind_before_seconds: list[float] | None = Field(
         default=None, max_length=10, description="When to remind, before it is due or expires."
     )
-    priority: StrictInt | None = Field(default=None, ge=-1000, le=1000)
-    needed: StrictInt | None = Field(
+    priority: Whole | None = Field(default=None, ge=-1000, le=1000)
+    needed: Whole | None = Field(
         default=None, ge=1, le=20, description="How many people have to answer; one without it."
     )
     one_per_team: bool | None = Field(

@@ -44,6 +44,7 @@ def page_policy(get_response: Handler) -> Handler:
         response = get_response(request)
         response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
         response.headers.setdefault("Permissions-Policy", PERMISSIONS_POLICY)
+        response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
         # What a person sees is theirs alone, unless the answer says otherwise of itself.
         response.headers.setdefault("Cache-Control", "no-store, private")
         return response

@@ -76,7 +76,7 @@ def test_a_key_that_only_reads_ends_nothing(granted: Grant) -> None:
     ada = factories.ada().user
     told = program(scopes=["read"], user=ada).post(f"/grants/{granted.pk}/revoke")
 
-    assert (told.status_code, told.json()["error"]["code"]) == (403, "forbidden")
+    assert (told.status_code, told.json()["error"]["code"]) == (403, "scope")
 
 
 def test_a_list_goes_on_where_its_page_ended(granted: Grant) -> None:

@@ -10,13 +10,16 @@ from django.test import Client
 from django.urls import get_resolver
 
 from tests import factories
-from tests.site.test_attack_walk import BODIES, World, routes, world
-
-__all__ = ["world"]
+from tests.site.walk import BODIES, World, routes, world_of_ada
 
 pytestmark = pytest.mark.django_db
 # Names whose value in an address is the key of something that belongs to somebody.
 KEYS = ("gates", "requests", "runs", "grants")
+
+
+@pytest.fixture
+def world() -> World:
+    return world_of_ada()
 
 
 def told(client: Client, method: str, path: str, route: str) -> tuple[int, bytes, dict[str, str]]:

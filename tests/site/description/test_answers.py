@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 from zlib import crc32
 
@@ -82,24 +83,27 @@ def lead_somewhere(case: Any, places: Places) -> None:
     for made_up, entry in ((case.headers, "Authorization"), (case.cookies, "sessionid")):
         if made_up:
             made_up.pop(entry, None)  # each caller has its own
+    hold_nobody_up(case, places)
     chance = crc32(repr((case.path_parameters, case.query, case.body)).encode("utf-8", "replace"))
     if chance % 3 == 0:
         return
     noun = case.path.split("/")[3]
     if case.path_parameters and not case.meta.is_negative_at(ParameterLocation.PATH):
-        known = places.of[noun]
-        case.path_parameters["id"] = known[chance % len(known)]
+        case.path_parameters["id"] = places.of[noun][chance % len(places.of[noun])]
         if "digest" in case.path_parameters:
             case.path_parameters |= {"id": places.ended, "digest": places.file}
-        if case.path.endswith("/stream"):
-            case.path_parameters["id"] = places.ended  # a stream goes on for as long as its run
-    if isinstance(case.query, dict) and "wait" in case.query:
-        case.query["wait"] = 0
+        hold_nobody_up(case, places)
     if isinstance(case.body, dict) and not case.meta.is_negative_at(ParameterLocation.BODY):
-        if "digest" in case.body and noun == "requests" and "{id}" in case.path:
-            case.body["digest"] = places.digest
-        if "workflow" in case.body:
-            case.body["workflow"] = places.workflow
+        known = {"digest": places.digest} if "{id}" in case.path else {"workflow": places.workflow}
+        case.body |= {name: value for name, value in known.items() if name in case.body}
+
+
+def hold_nobody_up(case: Any, places: Places) -> None:
+    """A stream goes on for as long as its run, and a poll for as long as it is told to."""
+    if case.path.endswith("/stream") and not case.meta.is_negative_at(ParameterLocation.PATH):
+        case.path_parameters["id"] = places.ended
+    if isinstance(case.query, dict) and not case.meta.is_negative_at(ParameterLocation.QUERY):
+        case.query |= {"wait": 0} if "wait" in case.query else {}
 
 
 def is_let_in(case: Any, response: Response) -> None:
@@ -110,16 +114,12 @@ def is_let_in(case: Any, response: Response) -> None:
     assert refused["code"] != "validation", (case.body, case.query, refused)
 
 
-class undone:
-    """A block whose changes are taken back, so that every case finds the same things."""
-
-    def __enter__(self) -> None:
-        self._atomic = transaction.atomic()
-        self._atomic.__enter__()
-
-    def __exit__(self, *told: Any) -> None:
+@contextmanager
+def undone() -> Iterator[None]:
+    """Take back what the block changed, so that every case finds the same things."""
+    with transaction.atomic():
+        yield
         transaction.set_rollback(True)
-        self._atomic.__exit__(*told)
 
 
 @pytest.mark.parametrize("name", MIGHTY)
@@ -128,25 +128,20 @@ def test_what_follows_an_answer_is_as_described_too(places: Places, name: str) -
 
     class Walk(schema.as_state_machine()):  # type: ignore[misc]
         def setup(self) -> None:
-            self._undone = undone()
-            self._undone.__enter__()
+            self._left = ExitStack()
+            self._left.enter_context(undone())
 
         def teardown(self) -> None:
-            self._undone.__exit__(None, None, None)
+            self._left.close()
             super().teardown()
 
         def call(self, case: Any, **_: Any) -> Response:
-            if case.method == "POST" and case.path.endswith("/runs"):
+            if case.path.endswith("/runs"):
                 lead_somewhere(case, places)
-            if case.path.endswith("/stream"):
-                case.path_parameters["id"] = places.ended
-            if isinstance(case.query, dict) and "wait" in case.query:
-                case.query["wait"] = 0
+            hold_nobody_up(case, places)
             return caller.send(case)
 
-        def validate_response(
-            self, response: Any, case: Any, additional_checks: Any = None, **_: Any
-        ) -> None:
+        def validate_response(self, response: Any, case: Any, *_: Any, **__: Any) -> None:
             case.validate_response(response, checks=CHECKS)
 
     run_state_machine_as_test(Walk, settings=settings(QUICK, stateful_step_count=12))
