@@ -176,13 +176,25 @@ if _channel_redis := env.str("CHANNEL_REDIS_URL", default=""):
 vars().update(env.email_url("EMAIL_URL", default="consolemail://"))
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = f"Obversa <obversa@{_address.hostname or 'localhost'}>"
 
-# Wrong passwords are counted in this process; room for so many names that none is pushed out.
+# Wrong passwords are counted here; room for so many names that none is pushed out.
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
         "OPTIONS": {"MAX_ENTRIES": 100_000},
     }
 }
+if OBVERSA_RATE_REDIS_URL:
+    # Where several web processes count together.
+    CACHES["shared"] = {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": OBVERSA_RATE_REDIS_URL,
+        "KEY_PREFIX": "obversa",
+        "OPTIONS": {
+            "serializer": "obversa_site.throttle.Numbers",
+            "socket_timeout": 0.25,
+            "socket_connect_timeout": 0.25,
+        },
+    }
 
 # Who may come in
 

@@ -4,21 +4,39 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
+from collections.abc import Callable
 from typing import Any, Final
 
+import redis
+from django.conf import settings
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import User
-from django.core.cache import cache
+from django.core.cache import caches
+from django.core.cache.backends.base import BaseCache
 from django.http import HttpRequest
+
+logger = logging.getLogger(__name__)
 
 WRONG: Final = 10
 WAIT_SECONDS: Final = 10 * 60
 
 
+class Numbers:
+    """What is kept in Redis: numbers. Django's own way would run code that a reader put there."""
+
+    def dumps(self, value: int) -> int:
+        return int(value)
+
+    def loads(self, kept: bytes) -> int:
+        return int(kept)
+
+
 class PatientBackend(ModelBackend):
     """Django's own check of a password, for the sign-in page and the admin's alike.
 
-    Each process counts for itself. A refused guess costs no hashing; a sign-in link still works.
+    A guess is counted before it is looked at, so that many at once are no more than ten. One that
+    is refused costs no hashing; a sign-in link still works.
     """
 
     def authenticate(
@@ -28,27 +46,49 @@ class PatientBackend(ModelBackend):
         password: str | None = None,
         **credentials: Any,
     ) -> User | None:
-        if has_to_wait(request, username):
+        key = _key(request, username)
+        if _wrong(key) >= WRONG or (username and password and _count(key) > WRONG):
             return None
         user = super().authenticate(request, username=username, password=password, **credentials)
         if user is not None:
-            cache.delete(_key(request, username))
-        elif username and password:
-            _count(_key(request, username))
+            _forget(key)
         return user
 
 
 def has_to_wait(request: HttpRequest | None, username: str | None) -> bool:
     """Whether this name had too many wrong passwords from there."""
-    wrong: int = cache.get(_key(request, username), 0)
-    return wrong >= WRONG
+    return _wrong(_key(request, username)) >= WRONG
 
 
-def _count(key: str) -> None:
+def _wrong(key: str) -> int:
+    return max(_everywhere(lambda cache: int(cache.get(key, 0))))
+
+
+def _count(key: str) -> int:
+    return max(_everywhere(lambda cache: _one_more(cache, key)))
+
+
+def _one_more(cache: BaseCache, key: str) -> int:
     # A count that ends between the two lines began ten minutes ago: the next guess begins anew.
     cache.add(key, 0, WAIT_SECONDS)
     with contextlib.suppress(ValueError):
-        cache.incr(key)
+        return cache.incr(key)
+    return 1
+
+
+def _forget(key: str) -> None:
+    _everywhere(lambda cache: int(cache.delete(key)))
+
+
+def _everywhere(do: Callable[[BaseCache], int]) -> list[int]:
+    """In this process, and where all processes count together; that may be away."""
+    found = [do(caches["default"])]
+    if "shared" in settings.CACHES:
+        try:
+            found.append(do(caches["shared"]))
+        except (redis.RedisError, OSError) as error:
+            logger.warning("wrong passwords are counted by each process alone error=%r", error)
+    return found
 
 
 def _key(request: HttpRequest | None, username: str | None) -> str:
