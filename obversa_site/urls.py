@@ -9,6 +9,7 @@ from obversa_site.api import api
 urlpatterns = [
     path("", include("gates.urls")),
     path("", include("runs.urls")),
+    path("operations/", include("obversa_site.operations.urls")),
     path("sign-in/", accounts.sign_in, name="sign-in"),
     path("sign-in/<str:person>/<str:token>/", accounts.sign_in_by_link, name="sign-in-link"),
     path("sign-out/", accounts.sign_out, name="sign-out"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 from collections.abc import Iterable
 from datetime import time
 from typing import Final
@@ -19,6 +20,9 @@ from gates.notify import kinds, sender, service
 from gates.notify.addresses import AddressRefused, is_public, read_webhook
 from gates.notify.spread import make
 from runs import record
+from runs.kernel.events import EventKind
+
+logger = logging.getLogger(__name__)
 
 MOST: Final = 10
 _email: Final = EmailValidator()
@@ -142,8 +146,28 @@ def test(channel: Channel) -> None:
     sender.wake()
 
 
-def send_again(delivery: Delivery) -> bool:
-    """Try a failed message once more from the beginning; False when it has not failed."""
+def send_again(delivery: Delivery, *, actor: str, surface: str) -> bool:
+    """Try a failed message once more from the beginning; False when it has not failed.
+
+    The record of its run, where it has one, says on whose word.
+    """
+    if delivery.run_id is None:
+        again = _pending_again(delivery)
+    else:
+        with record.turn(delivery.run_id, actor=actor, surface=surface) as turn:
+            again = _pending_again(delivery)
+            if again:
+                text = "A message that had failed is sent once more."
+                told = {"level": "info", "message": text, "delivery": str(delivery.uid)}
+                turn.append(EventKind.LOG, (), told)
+    if again:
+        logger.info("message sent again delivery=%s by=%s", delivery.uid, actor)
+        sender.wake()
+    return again
+
+
+def _pending_again(delivery: Delivery) -> bool:
+    """Whether it had failed, and now waits to be sent; the row count decides."""
     again = Delivery.objects.filter(
         pk=delivery.pk, state=Delivery.State.FAILED, channel__removed_at=None
     ).update(
@@ -154,8 +178,6 @@ def send_again(delivery: Delivery) -> bool:
         done_at=None,
         sent_with=None,
     )
-    if again:
-        sender.wake()
     return bool(again)
 
 

@@ -130,8 +130,9 @@ def delivery_list(request: HttpRequest) -> HttpResponse:
 @require_POST
 def delivery_again(request: HttpRequest, uid: UUID) -> HttpResponse:
     """Try a failed message once more."""
-    found = access.delivery_or_404(caller(request), uid)
-    if not channels.send_again(found):
+    who = caller(request)
+    found = access.delivery_or_404(who, uid)
+    if not channels.send_again(found, actor=who.actor, surface=who.surface):
         messages.warning(request, "This message has not failed, so it is not sent again.")
     return redirect("gates:delivery-list")
 

@@ -12,7 +12,6 @@ from typing import Any, Final
 from amqp.exceptions import NotFound
 from django.conf import settings
 from kombu import Connection
-from kombu.exceptions import ChannelError
 
 from obversa_site.celery import app
 from obversa_site.operations.remembered import Remembered
@@ -67,17 +66,16 @@ def _ask() -> Looked:
 
 
 def _depths(broker: Connection) -> Any:
+    # A list that is empty is none for Redis: asked whether there is one it would say no. Nothing is
+    # made there by declaring one.
+    must_exist = broker.transport.driver_type != "redis"
     for queue in QUEUES:
         channel: Any = broker.channel()
         try:
-            found = channel.queue_declare(queue, passive=True)
+            found = channel.queue_declare(queue, passive=must_exist)
         except NotFound:
             continue  # RabbitMQ has closed the channel by now
-        except ChannelError:
-            # Redis has no list that is empty.
-            yield queue, 0
-        else:
-            yield queue, found.message_count
+        yield queue, found.message_count
         channel.close()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -44,8 +44,8 @@ def stuck() -> Stuck:
     return Stuck(
         held=_some(held_runs().order_by("changed_at")),
         lapsed=_some(lapsed_attempts().select_related("run").order_by("lease_until")),
-        nobody=_some(unanswerable().select_related("run", "audience").order_by("created_at")),
-        overdue=_some(overdue_requests().select_related("run", "audience").order_by("due_at")),
+        nobody=_some(unanswerable().select_related("run").order_by("created_at")),
+        overdue=_some(overdue_requests().select_related("run").order_by("due_at")),
     )
 
 
@@ -86,6 +86,15 @@ def empty_audiences() -> list[int]:
         named.setdefault(audience, set()).add(token)
     alive = _alive(set().union(*named.values())) if named else set()
     return [audience for audience, tokens in named.items() if not tokens & alive]
+
+
+def names_of(audiences: Iterable[int]) -> dict[int, str]:
+    """Whom each audience names, for people to read."""
+    named: dict[int, list[str]] = {}
+    found = AudienceToken.objects.filter(audience__in=list(audiences)).order_by("token")
+    for audience, token in found.values_list("audience_id", "token"):
+        named.setdefault(audience, []).append(token.partition(":")[2] or token)
+    return {audience: ", ".join(names) for audience, names in named.items()}
 
 
 def _alive(tokens: set[str]) -> set[str]:

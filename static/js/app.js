@@ -16,3 +16,4 @@ import "./graph.js";
 import "./notices.js";
 import "./queue.js";
 import "./live.js";
+import "./operations.js";

@@ -2,7 +2,7 @@
 import { element } from "./dom.js";
 import { toast } from "./toasts.js";
 
-const PARTS = ["run-status", "run-actions", "run-waiting", "run-steps", "run-artifacts", "inbox-count", "graph-data"];
+const PARTS = ["run-status", "run-actions", "run-waiting", "run-steps", "run-artifacts", "inbox-count", "graph-data", "operations"];
 let reading = null;
 
 /** Fetch this page and merge it; calls that come meanwhile share the one in flight. */

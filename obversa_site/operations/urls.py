@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+from django.urls import path
+
+from obversa_site.operations import views
+
+app_name = "operations"
+urlpatterns = [
+    path("", views.operations, name="operations"),
+    path("messages/<uuid:uid>/again/", views.send_again, name="send-again"),
+]
