@@ -32,6 +32,7 @@ urlpatterns = [
     path("teams/<int:pk>/", team_views.team, name="team"),
     path("teams/<int:pk>/times/", team_views.team_times, name="team-times"),
     path("teams/<int:pk>/calendar/", team_views.team_calendar, name="team-calendar"),
+    path("teams/<int:pk>/runs/", team_views.team_places, name="team-places"),
     path("filters/", team_views.filter_save, name="filter-save"),
     path("filters/<int:pk>/delete/", team_views.filter_delete, name="filter-delete"),
     path("bulk/", bulk_views.bulk_preview, name="bulk"),

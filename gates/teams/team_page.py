@@ -13,7 +13,7 @@ from django.utils.http import urlencode
 from gates import queries
 from gates.lists import narrowing, saved
 from gates.principals import Principal
-from gates.teams import calendars, groups, time_chart, times
+from gates.teams import calendars, groups, places, time_chart, times
 from runs.kernel.worktime import DEFAULT
 from runs.pages import words
 from runs.plaintext import visible
@@ -53,6 +53,10 @@ def queue_page(
             "times_url": reverse("gates:team-times", args=[group.pk]),
             "calendar_text": calendars.calendar_words(calendar) if calendar else "",
             "calendar_url": reverse("gates:team-calendar", args=[group.pk])
+            if groups.may_change(who)
+            else "",
+            "places_text": places.in_words(group),
+            "places_url": reverse("gates:team-places", args=[group.pk])
             if groups.may_change(who)
             else "",
         },

@@ -1,4 +1,4 @@
-"""Teams: the list of them, one team's queue, how long it takes, and when it works."""
+"""Teams: the list of them, one team's queue, how long it takes, when and how much it works."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gates.access import Forbidden, NotVisible
 from gates.lists import narrowing, saved
 from gates.lists.saved import FilterRefused
 from gates.notify import page as notify_page
-from gates.teams import calendars, groups, team_page
+from gates.teams import calendars, groups, places, team_page
 from runs.kernel.worktime import DEFAULT
 from runs.people.visitors import caller
 from runs.plaintext import visible
@@ -113,6 +113,32 @@ def team_calendar(request: HttpRequest, pk: int) -> HttpResponse:
         return _calendar(request, group, form, status=422)
     calendars.set_calendar(group, form.cleaned_data["calendar"], by=request.user.pk)
     return redirect("gates:team", pk=pk)
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def team_places(request: HttpRequest, pk: int) -> HttpResponse:
+    """Show and change how many runs go at once for the team."""
+    who = caller(request)
+    group = groups.find_team(who, pk)
+    if not groups.may_change(who):
+        raise Forbidden("Only somebody who may change teams says how many runs go at once.")
+    form = places.PlacesForm(
+        request.POST if request.method == "POST" else None,
+        initial={"most": places.limit_of(group)},
+    )
+    if request.method == "POST" and form.is_valid():
+        assert request.user.pk is not None
+        places.set_limit(group, form.cleaned_data["most"], by=request.user.pk)
+        return redirect("gates:team", pk=pk)
+    page = {
+        "team": {"name": visible(group.name), "url": reverse("gates:team", args=[group.pk])},
+        "form": form,
+        "here": request.path,
+        "places_text": places.in_words(group),
+    }
+    return render(request, "gates/team_places.html", page, status=422 if form.is_bound else 200)
 
 
 def _calendar(request: HttpRequest, group: Group, form: Any, status: int = 200) -> HttpResponse:
