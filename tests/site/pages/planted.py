@@ -50,10 +50,11 @@ def plant(patch: pytest.MonkeyPatch) -> Planted:
     ada = factories.user("ada", email="ada@example.com", password="")
     ada.set_password("planted ada's password")
     ada.save()
-    gate = factories.external_request(
-        gate_id="sensitive", input={"card": SENSITIVE, "amount": 3},
+    gate = factories.pending_gate(
+        input={"card": SENSITIVE, "amount": 3},
         presentation={"sensitive": ["/card"]},
-    )  # fmt: skip
+        label="sensitive",
+    )
     claimed = services.claim(gate.pk, principal=Principal.for_user(ada, "browser"))
     made, key = keys.create_key("planted", ApiKey.SCOPES, ada)
     session = Client()

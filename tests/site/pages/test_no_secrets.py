@@ -32,17 +32,25 @@ def planted(world: World, monkeypatch: pytest.MonkeyPatch) -> Planted:
     return plant(monkeypatch)
 
 
-def everywhere(world: World, planted: Planted) -> Iterator[World]:
-    """What is ada's, and the question with the sensitive value that she holds."""
+def everywhere(world: World, planted: Planted) -> Iterator[tuple[World, str]]:
+    """What is ada's, and where it leads to it the question with the sensitive value she holds."""
     assert planted.gate is not None
-    yield world
+    yield world, ""
     gate = planted.gate
-    yield World(
-        gate,
-        world.values
-        | {"gates": gate.pk, "requests": gate.pk, "runs": gate.run_id, "questions": gate.digest,
-           "object_id": gate.pk},
-    )  # fmt: skip
+    yield (
+        World(
+            gate,
+            world.values
+            | {
+                "gates": gate.pk,
+                "requests": gate.pk,
+                "runs": gate.run_id,
+                "questions": gate.digest,
+                "object_id": gate.pk,
+            },
+        ),
+        "{gates} {requests} {runs} {questions} {object_id}",
+    )
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -53,9 +61,9 @@ def test_no_answer_and_no_line_of_the_log_holds_a_secret(
     found: dict[str, list[str]] = {}
     asked = 0
     with log_lines() as lines:
-        for place in everywhere(world, planted):
+        for place, about in everywhere(world, planted):
             for method in ("get", "post"):
-                for route, path, response in looker.everything(place, method):
+                for route, path, response in looker.everything(place, method, about=about):
                     asked += 1
                     is_holders = role == "ada" and path.startswith(f"/gates/{planted.gate.pk}/")  # type: ignore[union-attr]
                     but = MAY_READ.get(role, frozenset()) | (HOLDER if is_holders else frozenset())
