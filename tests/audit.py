@@ -77,15 +77,19 @@ def weaknesses_of_javascript(audit: Audit, answer: Mapping[str, Any], count: int
 
 def yanked(audit: Audit, report: Mapping[str, Any]) -> None:
     """Read pip's report of what it installed: a yanked release was taken back by its makers."""
-    installed = report.get("install", [])
-    for one in installed:
-        if one.get("is_yanked"):
+    installed = [one for one in report.get("install", []) if not one.get("is_direct")]
+    told = [one for one in installed if "is_yanked" in one]
+    for one in told:
+        if one["is_yanked"]:
             about = one["metadata"]
             audit.wrong.append(f"{about['name']} {about['version']} was yanked")
-    if installed:
-        audit.looked.append(f"{len(installed)} installed releases, none yanked unless said below")
-    else:
-        audit.unknown.append("yanked releases: pip installed nothing new to report of")
+    if told:
+        audit.looked.append(f"{len(told)} installed releases asked whether they were yanked")
+    if not told or len(told) < len(installed):
+        audit.unknown.append(
+            f"which of {len(installed)} installed releases were yanked: an old pip does not tell, "
+            "and a new one only of what it installs anew"
+        )
 
 
 def vendored(audit: Audit, folder: Path = VENDORED) -> dict[str, str]:

@@ -74,6 +74,16 @@ def test_a_yanked_release_is_a_failure() -> None:
     assert made.wrong == ["gone 1.0 was yanked"]
 
 
+@pytest.mark.parametrize("installed", [[], [{"metadata": {"name": "x", "version": "1"}}]])
+def test_a_report_that_does_not_tell_is_no_good_report(installed: list[dict[str, Any]]) -> None:
+    made = Audit()
+
+    audit.yanked(made, {"install": installed})
+
+    assert made.looked == []
+    assert made.unknown
+
+
 def test_a_vendored_file_is_the_published_one(tmp_path: Path) -> None:
     for path in audit.VENDORED.iterdir():
         if path.is_file():

@@ -48,10 +48,18 @@ class Looker:
         headers = {**self.headers, **extra.pop("headers", {})}
         return getattr(self.client, method)(path, headers=headers, **extra)
 
-    def everything(self, world: World, method: str = "get") -> Iterator[tuple[str, str, Any]]:
-        """Every address of the site with what it answers; new ones need a value in the walk."""
+    def everything(
+        self, world: World, method: str = "get", *, about: str = ""
+    ) -> Iterator[tuple[str, str, Any]]:
+        """Every address of the site with what it answers; new ones need a value in the walk.
+
+        With `about` only the addresses that hold one of these words.
+        """
+        wanted = about.split()
         for route, path in addresses(world):
-            if (route in ENDLESS and method == "get") or route == "sign-out/":
+            if route == "sign-out/" or (route in ENDLESS and method == "get"):
+                continue
+            if wanted and not any(word in route for word in wanted):
                 continue
             yield route, path, self.ask(method, path, route)
 
