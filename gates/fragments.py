@@ -53,7 +53,18 @@ class InboxNews:
         self._counts: dict[str, int] = {}
 
     def frame(self) -> str:
-        """Read the inbox anew and write the difference; empty when there is none."""
+        """Read the inbox anew and write the difference; empty when there is none.
+
+        A reading that fails tells nothing, so the next one tells what this one would have.
+        """
+        before = dict(vars(self))
+        try:
+            return self._difference()
+        except Exception:
+            vars(self).update(before)
+            raise
+
+    def _difference(self) -> str:
         user = User.objects.filter(pk=self._user_pk, is_active=True).first()
         if user is None:
             raise SignedOut(str(self._user_pk))

@@ -7,9 +7,8 @@ from typing import Any
 
 from daphne.server import Server
 from django.contrib.auth.models import User
-from twisted.internet import reactor
 
-from obversa_site import stopping
+from obversa_site import draining, stopping
 from obversa_site.accounts import sign_in_link
 
 
@@ -67,7 +66,7 @@ def serve(host: str, port: int, told: Callable[[int], None]) -> None:
         application_close_timeout=5,
         server_name="obversa",
     )
-    stopping.then(lambda: reactor.callFromThread(server.stop))
+    stopping.then(draining.drained(server))
     server.run()
     if server.trouble:
         raise CannotListen(server.trouble)

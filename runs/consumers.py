@@ -9,7 +9,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 
 from runs import access
 from runs.feeds import places
-from runs.feeds.tails import feeds
+from runs.feeds.tails import CUT_OFF, feeds
 from runs.feeds.threads import in_thread
 from runs.people.principals import Principal
 from runs.people.visitors import person_behind
@@ -31,6 +31,14 @@ class RunConsumer(AsyncWebsocketConsumer):
             await self.close(code=4429)
             return
         await self.accept()
+        try:
+            await self._watch(run_id)
+        except Exception:
+            # The server cuts it off, and tells nobody: its place and the feed are not to remember it.
+            await self.disconnect(CUT_OFF)
+            raise
+
+    async def _watch(self, run_id: Any) -> None:
         query = parse_qs(self.scope.get("query_string", b"").decode("latin-1"))
         after = query.get("after", ["0"])[-1]
         self._feed = feeds.of(run_id)

@@ -31,9 +31,16 @@ HEARTBEAT_SECONDS: Final = 15.0
 STREAM_SECONDS: Final = 15 * 60.0
 BATCH: Final = 500
 _JOIN_SECONDS: Final = 0.002
+_state: Final = {"ending": False}
 
 
 Reading = Callable[[UUID, int, int], Awaitable["Slice"]]
+
+
+def end_all() -> None:
+    """End every stream and every answer that waits, for good: this process is to stop."""
+    _state["ending"] = True
+    live.hub.ring_all()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +111,7 @@ async def slices(
                 after = found.items[-1]["seq"]
             yield found if found.items or found.is_last else None
             left = until - loop.time()
-            if found.is_last or left <= 0:
+            if found.is_last or left <= 0 or _state["ending"]:
                 return
             if not found.items or after >= found.head:
                 await _rang(bell, min(left, _next_look(run_id, loop.time())))

@@ -25,10 +25,16 @@ BATCH: Final = 500
 ASK_AGAIN_SECONDS: Final = 30.0
 
 
+# "Internal error": a page comes back after it (static/js/live.js).
+CUT_OFF: Final = 1011
+
+
 class Watcher(Protocol):
     """A socket that shows the run."""
 
     async def send(self, text_data: str) -> None: ...
+
+    async def close(self, code: int) -> None: ...
 
     async def ask_again(self) -> bool:
         """Whether whoever watches may still see the run; closes when not."""
@@ -102,12 +108,20 @@ class Feed:
             await self._to_all(lambda watcher: watcher.ask_again())
 
     async def _to_all(self, act: Callable[[Any], Coroutine[Any, Any, Any]]) -> None:
-        """Do it for every watcher; one for whom it fails, or who may not stay, is left out."""
+        """Do it for every watcher; one who may not stay is left out.
+
+        One for whom it failed, because the database was away for instance, is cut off: its page
+        comes back and catches up. Left out and open it would wait for news for ever.
+        """
         watchers = list(self._watchers)
         results = await asyncio.gather(*map(act, watchers), return_exceptions=True)
         for watcher, result in zip(watchers, results, strict=True):
             if result is False or isinstance(result, Exception):
                 self._watchers.pop(watcher, None)
+            if isinstance(result, Exception):
+                logger.warning("socket cut off run=%s error=%s", self._run_id, result)
+                with contextlib.suppress(Exception):
+                    await watcher.close(code=CUT_OFF)
 
     # --- in a thread -----------------------------------------------------------------------------
 

@@ -83,8 +83,12 @@ for _tool, _recovery in (("soak_replay", "replay"), ("soak_none", "none")):
 # --- workflows -----------------------------------------------------------------------------------
 
 
+def _job(label: str, effect: Callable[[Context], Any] = work.by_key, **options: Any) -> Any:
+    return fn_job(label, effect, retry_safe=True, **options)
+
+
 def _step(label: str, effect: Callable[[Context], Any] = work.by_key, **options: Any) -> Any:
-    return {"name": label, "job": fn_job(label, effect, retry_safe=True, **options)}
+    return {"name": label, "job": _job(label, effect, **options)}
 
 
 def _agrees(ctx: Context, last: Any) -> bool:
@@ -92,7 +96,9 @@ def _agrees(ctx: Context, last: Any) -> bool:
 
 
 _reviewers = [{"name": name, "review": _agrees} for name in ("first", "second", "third")]
-_parts = {f"part{number}": _step(f"part{number}") | {"needs": "plan"} for number in range(PARTS)}
+_parts = {
+    f"part{number}": {"job": _job(f"part{number}"), "needs": "plan"} for number in range(PARTS)
+}
 _ship = _step("ship")
 JOBS = {
     "soak-board": pipeline(
@@ -106,13 +112,13 @@ JOBS = {
     "soak-fan": dag(
         "soak-fan",
         {
-            "plan": _step("plan"),
+            "plan": _job("plan"),
             **_parts,
             "panel": {
                 "job": review_panel(label="panel", reviewers=_reviewers, pass_=2),
                 "needs": list(_parts),
             },
-            "join": _step("join") | {"needs": "panel"},
+            "join": {"job": _job("join"), "needs": "panel"},
         },
     ),
     "soak-flaky": pipeline(

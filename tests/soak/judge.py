@@ -16,7 +16,7 @@ from tests.soak.ledger import Answer, Ledger, Started, Watch
 from tests.soak.watchers import InboxPage
 
 SHOWN = 12
-ANSWERS = (EventKind.SUBMITTED, EventKind.RESPONDED, EventKind.DECIDED)
+ANSWERS = (EventKind.SUBMITTED, EventKind.RESPONDED, EventKind.APPROVAL_DECIDED)
 
 
 @dataclass(kw_only=True)

@@ -153,13 +153,16 @@ def _for_minutes(minutes: float, ledger: Ledger) -> None:
 
 def settle(ledger: Ledger) -> None:
     """Wait until every run has ended; what has not by then is for the judge to tell."""
+    from runs.attempts.steady import steadily
     from runs.models import Run
 
     began = time.monotonic()
     left = 1
     while left and time.monotonic() < began + SETTLING_SECONDS:
         time.sleep(1)
-        left = Run.objects.filter(pk__in=list(ledger.runs), ended_at__isnull=True).count()
+        ours = Run.objects.filter(pk__in=list(ledger.runs), ended_at__isnull=True)
+        # This process's connection may be one of those that broke.
+        left = steadily(ours.count)
     say(f"settled after {time.monotonic() - began:.0f} s, {left} runs left")
 
 
