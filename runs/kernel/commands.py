@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import compress
+from operator import ne
 
 from runs.kernel.events import Path
 from runs.kernel.graph import Shape
@@ -29,6 +32,8 @@ class WithdrawStep:
 
 
 Command = StartStep | WithdrawStep
+Start = tuple[str, Path]
+Queued = Mapping[Start, int]
 
 
 def commands(shape: Shape, before: RunState, after: RunState) -> list[Command]:
@@ -40,14 +45,22 @@ def commands(shape: Shape, before: RunState, after: RunState) -> list[Command]:
     waited = before.stands_in_line and not after.cancelled
     if before.queued is after.queued and not waited:
         return found
-    for (task, path), number in before.queued.items():
-        same = after.queued.get((task, path)) == number
-        if not same and is_handed_out(shape, task, path, before.loops):
+    gone = list(_only_in(before.queued, after.queued))
+    for task, path in gone:
+        number = before.queued[task, path]
+        if is_handed_out(shape, task, path, before.loops):
             slot = after.slots[path] if task == JOB else after.checks[task, path]
             if slot.number != number or not slot.started_at:
                 found.append(WithdrawStep(path=path, number=number, task=task))
-    for (task, path), number in after.queued.items():
-        same = not waited and before.queued.get((task, path)) == number
-        if not same and is_handed_out(shape, task, path, after.loops):
+    if not waited and len(before.queued) - len(gone) == len(after.queued):
+        return found
+    for task, path in after.queued if waited else _only_in(after.queued, before.queued):
+        if is_handed_out(shape, task, path, after.loops):
+            number = after.queued[task, path]
             found.append(StartStep(path=path, number=number, task=task))
     return found
+
+
+def _only_in(these: Queued, those: Queued) -> Iterator[Start]:
+    """The starts of these that are not in those, in their order: thousands may be due at once."""
+    return compress(these, map(ne, these.values(), map(those.get, these)))

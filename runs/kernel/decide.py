@@ -274,9 +274,11 @@ class Decision:
         self, graph: GraphShape, path: Path, scope: Scope, *, room: bool
     ) -> tuple[int, bool]:
         """How many nodes work, and whether one waits for an answer; records what ended."""
-        working = sum(scope.nodes[name].status != "paused" for name in scope.names(scope.open))
-        busy, waiting = 0, False
-        for name in scope.names(scope.open):
+        names = sendbacks.to_look_at(graph, scope, cancelled=self.state.cancelled)
+        paused = sum(scope.nodes[name].status == "paused" for name in names)
+        working = len(scope.open) - paused
+        busy, waiting = len(scope.open) - len(names), False
+        for name in names:
             node, state = graph.by_name[name], scope.nodes[name]
             if state.status == "checking":
                 busy += self._checking(path, node, state) == BUSY

@@ -138,6 +138,15 @@ class GraphShape:
         return _graph_identity(self)
 
     @cached_property
+    def unhanded(self) -> tuple[str, ...]:
+        """The nodes that no worker has in hand as a whole: graphs, loops, and the kernel's own."""
+        return tuple(
+            node.name
+            for node in self.nodes
+            if not (isinstance(node.job, LeafShape) and node.job.by_worker)
+        )
+
+    @cached_property
     def slots(self) -> int:
         """How many nodes may run at once (runs.md R116)."""
         given = self.concurrency or 0

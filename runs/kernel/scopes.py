@@ -7,7 +7,7 @@ from the nodes alone, so that a decision on a graph of thousands costs as much a
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -59,7 +59,9 @@ class Scope:
     """One invocation of a graph.
 
     `accepted` counts the send-backs to each node, `reworked` the rounds of a stage that its own
-    reviews asked for.
+    reviews asked for. `watched` are the open nodes but for those whose job is due or running:
+    what a worker has in hand changes by a word of the worker alone. It depends on the slots, so
+    None stands for "not known yet" until the scope is part of a state, see slots.put_scope.
     """
 
     invocation: int
@@ -75,6 +77,7 @@ class Scope:
     ready: Places = ()
     failed: Places = ()
     asking_back: Places = ()
+    watched: Places | None = None
 
     @property
     def accepted_count(self) -> int:
@@ -103,8 +106,8 @@ def opened(
     return with_nodes(Scope(invocation=invocation, started_at=at, plan=plan, nodes=nodes), nodes)
 
 
-def with_node(scope: Scope, name: str, **changes: Any) -> Scope:
-    """The scope with one node changed."""
+def with_node(scope: Scope, name: str, *, at_work: bool, **changes: Any) -> Scope:
+    """The scope with one node changed; its job is `at_work` when it is due or running."""
     before = scope.nodes[name]
     node = evolve(before, **changes)
     nodes = {**scope.nodes, name: node}
@@ -121,7 +124,22 @@ def with_node(scope: Scope, name: str, **changes: Any) -> Scope:
         open=_marked(scope.open, place, node.is_open),
         failed=_marked(scope.failed, place, _has_failed(node)),
         asking_back=_marked(scope.asking_back, place, _asks_back(node)),
+        watched=_marked(scope.watched or (), place, _is_watched(node, at_work=at_work)),
     )
+
+
+def worked_on(scope: Scope, name: str, *, at_work: bool) -> Scope:
+    """The scope after the job of a node has begun, stopped or ended."""
+    is_watched = _is_watched(scope.nodes[name], at_work=at_work)
+    watched = _marked(scope.watched or (), scope.plan.place[name], is_watched)
+    return scope if watched is scope.watched else evolve(scope, watched=watched)
+
+
+def watching(scope: Scope, at_work: Callable[[str], bool]) -> Scope:
+    """The scope with `watched` found anew, by what is said of each open node's job."""
+    names = scope.names(scope.open)
+    found = (name for name in names if _is_watched(scope.nodes[name], at_work=at_work(name)))
+    return evolve(scope, watched=_places(scope.plan, found))
 
 
 def with_nodes(scope: Scope, nodes: Mapping[str, NodeState], **changes: Any) -> Scope:
@@ -134,6 +152,7 @@ def with_nodes(scope: Scope, nodes: Mapping[str, NodeState], **changes: Any) -> 
         open=_places(plan, (name for name in plan.names if nodes[name].is_open)),
         failed=_places(plan, (name for name in plan.names if _has_failed(nodes[name]))),
         asking_back=_places(plan, (name for name in plan.names if _asks_back(nodes[name]))),
+        watched=None,
         **changes,
     )
 
@@ -169,6 +188,10 @@ def _is_ready(plan: Plan, nodes: Mapping[str, NodeState], name: str) -> bool:
     if nodes[name].status != "idle":
         return False
     return all(nodes[need].status == "done" for need in plan.needs.get(name, ()))
+
+
+def _is_watched(node: NodeState, *, at_work: bool) -> bool:
+    return node.is_open and not (at_work and node.status == "active")
 
 
 def _has_failed(node: NodeState) -> bool:

@@ -1,4 +1,4 @@
-"""Which nodes may start, and what a request to do earlier work again leads to."""
+"""Which nodes are looked at, which may start, and what a request to do work again leads to."""
 
 from __future__ import annotations
 
@@ -21,6 +21,15 @@ def needs_of(scope: Scope, node: NodeShape) -> dict[str, Outcome]:
         if outcome is not None:
             found[name] = outcome
     return found
+
+
+def to_look_at(graph: GraphShape, scope: Scope, *, cancelled: bool) -> list[str]:
+    """The open nodes but for those that a worker has in hand, in declaration order."""
+    if cancelled or scope.watched is None:
+        return list(scope.names(scope.open))
+    known = scope.nodes
+    more = (name for name in graph.unhanded if name in known and known[name].is_open)
+    return list(scope.names(tuple(sorted({*scope.watched, *(scope.plan.place[n] for n in more)}))))
 
 
 def is_ready(graph: GraphShape, scope: Scope, node: NodeShape) -> bool:

@@ -49,6 +49,11 @@ class Slot:
     request_id: str = ""
     ask: Mapping[str, Any] | None = None
 
+    @property
+    def at_work(self) -> bool:
+        """Whether the start is due or running: what comes of it is for its worker to say."""
+        return self.status in ("queued", "running")
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunState:
@@ -116,15 +121,23 @@ class RunState:
 
 
 def put(state: RunState, task: str, path: Path, slot: Slot) -> RunState:
-    """Set a slot or a check, and with it which starts are due."""
+    """Set a slot or a check, and with it which starts are due and which nodes are watched."""
     queued = state.queued
     if slot.status == "queued":
         queued = {**queued, (task, path): slot.number}
     elif (task, path) in queued:
-        queued = {key: number for key, number in queued.items() if key != (task, path)}
+        queued = dict(queued)
+        del queued[task, path]
     if task != JOB:
         return evolve(state, checks={**state.checks, (task, path): slot}, queued=queued)
-    return evolve(state, slots={**state.slots, path: slot}, queued=queued)
+    slots = {**state.slots, path: slot}
+    scope = state.scopes.get(path[:-1])
+    if scope is not None and path[-1] in scope.nodes:
+        after = scopes.worked_on(scope, path[-1], at_work=slot.at_work)
+        if after is not scope:
+            around = {**state.scopes, path[:-1]: after}
+            return evolve(state, slots=slots, queued=queued, scopes=around)
+    return evolve(state, slots=slots, queued=queued)
 
 
 def put_slot(state: RunState, path: Path, **changes: Any) -> RunState:
@@ -153,12 +166,22 @@ def taken_back(state: RunState, path: Path) -> RunState:
 
 def put_scope(state: RunState, path: Path, scope: Scope) -> RunState:
     """Set the scope of a graph."""
+    if scope.watched is None:
+        scope = scopes.watching(scope, lambda name: _is_at_work(state, (*path, name)))
     return evolve(state, scopes={**state.scopes, path: scope})
 
 
 def put_node(state: RunState, path: Path, name: str, **changes: Any) -> RunState:
     """Change one node of a graph."""
-    return put_scope(state, path, scopes.with_node(state.scopes[path], name, **changes))
+    at_work = _is_at_work(state, (*path, name))
+    return put_scope(
+        state, path, scopes.with_node(state.scopes[path], name, at_work=at_work, **changes)
+    )
+
+
+def _is_at_work(state: RunState, path: Path) -> bool:
+    slot = state.slots.get(path)
+    return slot is not None and slot.at_work
 
 
 def put_loop(state: RunState, path: Path, loop: LoopState) -> RunState:

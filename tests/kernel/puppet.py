@@ -10,10 +10,11 @@ from runs.kernel.commands import StartStep, commands
 from runs.kernel.decide import decide
 from runs.kernel.errors import LoopError
 from runs.kernel.events import Event, EventKind, Path
+from runs.kernel.evolving import evolve
 from runs.kernel.graph import Shape
 from runs.kernel.outcomes import Outcome
 from runs.kernel.places import graph_at
-from runs.kernel.slots import WHEN, RunState
+from runs.kernel.slots import WHEN, RunState, put_scope
 from runs.kernel.state import reduce
 
 
@@ -55,6 +56,13 @@ class Puppet:
     def _decided(self) -> list[Event]:
         first = decide(self.shape, self.state, self.now, attended=self.attended)
         assert decide(self.shape, self.state, self.now, attended=self.attended) == first
+        # Nothing is overseen for looking at those nodes alone that are watched.
+        unknown = {at: evolve(one, watched=None) for at, one in self.state.scopes.items()}
+        for at, scope in unknown.items():
+            found = put_scope(self.state, at, scope).scopes[at].watched
+            assert found == self.state.scopes[at].watched
+        at_all = evolve(self.state, scopes=unknown)
+        assert decide(self.shape, at_all, self.now, attended=self.attended) == first
         return first
 
     def _check_slots(self) -> None:

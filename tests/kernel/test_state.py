@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from runs.kernel.commands import StartStep, WithdrawStep, commands
 from runs.kernel.events import Event, EventKind
-from runs.kernel.scopes import opened, with_node, with_nodes
+from runs.kernel.scopes import opened, watching, with_node, with_nodes, worked_on
 from runs.kernel.slots import RunState
 from runs.kernel.state import fold, is_folded, reduce
 from tests.kernel.puppet import Puppet
@@ -45,12 +45,14 @@ def test_a_scopes_lists_follow_its_nodes() -> None:
     scope = opened("abc", {"b": ["a"], "c": ["a", "b"]}, invocation=1, at=0)
     assert list(scope.names(scope.ready)) == ["a"]
 
-    scope = with_node(scope, "a", status="active")
+    scope = with_node(scope, "a", at_work=True, status="active")
     assert list(scope.names(scope.open)) == ["a"]
-    assert scope.ready == ()
-    scope = with_node(scope, "a", status="done")
-    scope = with_node(scope, "b", status="done")
-    assert scope == with_nodes(scope, scope.nodes)
+    assert scope.ready == scope.watched == ()
+    scope = worked_on(scope, "a", at_work=False)
+    assert list(scope.names(scope.watched or ())) == ["a"]
+    scope = with_node(scope, "a", at_work=False, status="done")
+    scope = with_node(scope, "b", at_work=False, status="done")
+    assert scope == watching(with_nodes(scope, scope.nodes), lambda _: False)
 
 
 def test_a_graph_start_without_needs_offers_every_node() -> None:
@@ -69,6 +71,9 @@ def test_commands_are_read_off_the_change_of_state() -> None:
         StartStep(path=("g", "b"), number=1),
     ]
     assert commands(shape, begun, begun) == []
+    run.starts("g", "a")
+    assert commands(shape, begun, run.state) == []
+    run = Puppet(shape)
     run.cancels()
     assert commands(shape, begun, run.state) == [
         WithdrawStep(path=("g", "a"), number=1),
