@@ -145,7 +145,7 @@ def choose(
     The first is the next. To put them in order reads all that wait.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_next(held_back=held_back), [count + len(without)])
+        cursor.execute(_next(held_back=held_back), [count + len(without)] * 2)
         found = [(pk, trace) for pk, trace in cursor.fetchall() if pk not in without]
     return found[:count]
 
@@ -155,19 +155,23 @@ def _next(*, held_back: bool) -> str:
     waited = f"FLOOR(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP() - step.ready_at) / {step})"
     if connection.vendor == "sqlite":
         waited = f"CAST((JULIANDAY('NOW') - JULIANDAY(step.ready_at)) * 86400 / {step} AS INTEGER)"
-    only = " AND step.sent_at IS NULL" if held_back else ""
+    only = " AND sent_at IS NULL" if held_back else ""
     return f"""
 WITH waiting AS (
+    SELECT id, trace, run_id, ready_at,
+        ROW_NUMBER() OVER (PARTITION BY run_id ORDER BY id) AS in_run
+    FROM runs_attempt WHERE status = 'ready'{only}
+), by_run AS (
     SELECT step.id, step.trace, run.started_by, run.workflow, run.priority + {waited} AS level,
-        ROW_NUMBER() OVER (PARTITION BY step.run_id ORDER BY step.id) AS in_run
-    FROM runs_attempt AS step JOIN runs_run AS run ON run.id = step.run_id
-    WHERE step.status = 'ready' AND run.held_reason = '' AND run.admission <> 'queued'{only}
+        step.in_run
+    FROM waiting AS step JOIN runs_run AS run ON run.id = step.run_id
+    WHERE step.in_run <= %s AND run.held_reason = '' AND run.admission <> 'queued'
 ), by_workflow AS (
     SELECT id, trace, started_by, level,
         ROW_NUMBER() OVER (
             PARTITION BY level, started_by, workflow ORDER BY in_run, id
         ) AS in_workflow
-    FROM waiting
+    FROM by_run
 ), by_starter AS (
     SELECT id, trace, level,
         ROW_NUMBER() OVER (PARTITION BY level, started_by ORDER BY in_workflow, id) AS in_starter

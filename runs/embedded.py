@@ -25,6 +25,8 @@ RETRY_SECONDS: Final = 10.0
 # So many of the next steps are looked up at once, and taken one after the other for so long.
 LISTED: Final = 64
 LISTED_SECONDS: Final = 0.25
+# Among very many it takes its time, and no more than a tenth of it all.
+LISTED_SHARE: Final = 10
 
 
 class EmbeddedWorker:
@@ -105,8 +107,10 @@ class EmbeddedWorker:
         """
         listed = [one for one in self._listed if one[0] not in taken]
         if len(listed) < free or time.monotonic() > self._listed_until:
+            began = time.monotonic()
             listed = backlog.choose(LISTED, without=taken)
-            self._listed_until = time.monotonic() + LISTED_SECONDS
+            now = time.monotonic()
+            self._listed_until = now + max(LISTED_SECONDS, LISTED_SHARE * (now - began))
         some, self._listed = listed[:free], listed[free:]
         return some
 
