@@ -47,7 +47,7 @@ def logging_config(style: str) -> dict[str, Any]:
             structlog.processors.ExceptionRenderer(told),
             _without_secrets,
             _on_one_line,
-            structlog.processors.JSONRenderer(ensure_ascii=False),
+            structlog.processors.JSONRenderer(),
         ]
     else:
         last = [

@@ -5,9 +5,13 @@ Who makes the spans is told by the site (obversa_site/telemetry.py); no library 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Final, Protocol
+from functools import wraps
+from typing import Any, Final, ParamSpec, Protocol, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Span(Protocol):
@@ -65,6 +69,23 @@ def span(
 ) -> AbstractContextManager[Span]:
     """A span as long as the block: below the current one, or below `parent` of another trace."""
     return _used[0].span(name, facts, parent, kind) if _used else _NOTHING
+
+
+def within(name: str, about: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Do all of a function in a span; its first argument is the id of what it is `about`."""
+
+    def around(act: Callable[P, R]) -> Callable[P, R]:
+        @wraps(act)
+        def acting(*args: P.args, **kwargs: P.kwargs) -> R:
+            if not _used:
+                return act(*args, **kwargs)
+            facts = {about: str(args[0])} if args else {}
+            with span(name, **facts):
+                return act(*args, **kwargs)
+
+        return acting
+
+    return around
 
 
 def here() -> str:

@@ -21,7 +21,7 @@ from gates.principals import Principal, fresh, router_of
 from gates.receipts.next_steps import Receipt, next_of
 from gates.reviews import rich
 from gates.reviews.open_findings import unseen
-from runs import record
+from runs import record, traces
 from runs.inputs.validation import Fault, faults_of
 from runs.kernel import callbacks
 from runs.kernel.answers import refusal as kernel_refusal
@@ -72,6 +72,7 @@ class _Attempt:
     answer: _Answer
 
 
+@traces.within("obversa.answer", "question")
 def submit(
     pk: UUID,
     *,

@@ -11,12 +11,14 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Final
 
 from django.db import IntegrityError, InterfaceError, OperationalError
 from django.db.models import F, Min, Q
+from structlog.contextvars import bound_contextvars
 
 from gates.models import Channel, Delivery
 from gates.notify import mail, message, quiet, service, webhook
@@ -24,7 +26,7 @@ from gates.notify.errors import NotSent
 from gates.notify.message import Message
 from gates.notify.recipients import why_not
 from gates.notify.spread import preference_of
-from runs import record
+from runs import record, traces
 from runs.attempts.steady import steadily
 from runs.kernel.retries import RetryPolicy
 
@@ -67,9 +69,23 @@ def deliver(channel: int, *, seconds: float = 30.0) -> int:
         claimed = _claim(channel)
         if claimed is None:
             break
-        _carry_out(claimed)
+        with _told(claimed):
+            _carry_out(claimed)
         handled += 1
     return handled
+
+
+@contextmanager
+def _told(delivery: Delivery) -> Iterator[None]:
+    """A span, and lines of the log, that name the message and its run; never where it goes."""
+    facts = {"delivery": str(delivery.uid)}
+    if delivery.run_id is not None:
+        facts["run_id"] = str(delivery.run_id)
+    with (
+        bound_contextvars(**facts),
+        traces.span("obversa.notify", kind="client", channel=delivery.channel.kind, **facts),
+    ):
+        yield
 
 
 def _claim(channel: int) -> Delivery | None:

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.db import IntegrityError, connection
 
-from runs import actions, record, registry
+from runs import actions, record, registry, traces
 from runs.artifacts import quotas
 from runs.attempts import deployment, folders, purses
 from runs.attempts.steady import let_go, steadily
@@ -98,6 +98,7 @@ class Due:
             path=command.path,
             task=command.task,
             number=command.number,
+            trace=traces.here(),
         )
 
     def changed(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 import threading
 import time
@@ -189,7 +190,9 @@ def _ask_in_time(ctx: Context, resolved: Any, request: AgentRequest, hear: OnEve
 
     began = time.monotonic()
     most = (request.timeout_ms + (request.timeout_grace_ms or 0)) / 1000
-    threading.Thread(target=ask, name="engine", daemon=True).start()
+    # What its lines of the log and its spans are about is known there too.
+    run = contextvars.copy_context().run
+    threading.Thread(target=run, args=(ask,), name="engine", daemon=True).start()
     if not done.wait(most):
         cancel.is_over = True
         raise EngineError("timeout", f"no answer within {round(most * 1000)} ms.")
