@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-import time
+import logging
+import secrets
+import tempfile
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
 
-from django.conf import settings
+from django.core.files.base import ContentFile
+from django.core.files.storage import FileSystemStorage, Storage, storages
 from django.db import Error as DatabaseError
 from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
-from kombu.exceptions import OperationalError as BrokerUnreachable
 
-from obversa_site.celery import app
+from obversa_site import draining
+from obversa_site.operations import broker
+from obversa_site.operations.crew import SILENT_AFTER
+from obversa_site.operations.remembered import Remembered
 from runs.models import Heartbeat
 
-SILENT_AFTER = timedelta(seconds=60)
-# Whoever asks every second must not make the broker open a connection every second.
-ANSWERED_SECONDS = 5.0
-_answered: dict[str, float] = {}
+logger = logging.getLogger(__name__)
+
+# Nobody signs in to ask: asking a thousand times a second costs what asking once costs.
+KNOWN_SECONDS: Final = 1.0
+# A file is written to see whether one can be.
+STORE_SECONDS: Final = 30.0
 
 
 @never_cache
@@ -34,51 +45,103 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Say what works and what does not; 503 when anything does not."""
-    found = {name: check() for name, check in CHECKS.items()}
+    """Say what works and what does not; 503 when anything does not, or when the process leaves."""
+    found = {**_checked.get(), "serving": "stopping" if draining.is_leaving() else None}
     ready = all(trouble is None for trouble in found.values())
     body = {name: trouble or "ok" for name, trouble in found.items()}
     return JsonResponse({"ready": ready, "checks": body}, status=200 if ready else 503)
 
 
-def _database() -> str | None:
+def forget() -> None:
+    """Look anew the next time."""
+    for known in (_checked, _stored, _migrated):
+        known.forget()
+    broker.forget()
+
+
+def _check() -> dict[str, str | None]:
+    return {name: _told(name, check) for name, check in CHECKS.items()}
+
+
+def _told(name: str, check: Callable[[], str | None]) -> str | None:
+    """What is wrong, in words of ours: the text of an error may hold addresses and passwords."""
     try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
+        return check()
     except DatabaseError:
-        return "unreachable"
+        return "unreachable" if name == "database" else "unknown"
+    except Exception:
+        logger.exception("readiness not found out check=%s", name)
+        return "unknown"
+
+
+def _database() -> str | None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
     return None
+
+
+def _migrations() -> str | None:
+    return _migrated.get() or None
+
+
+def _missing() -> str:
+    """How many of our migrations the database lacks; it may have those of a newer version."""
+    missing = len(_ours() - set(MigrationRecorder(connection).applied_migrations()))
+    return f"{missing} to apply: run manage.py migrate" if missing else ""
+
+
+@lru_cache(maxsize=1)
+def _ours() -> frozenset[tuple[str, str]]:
+    return frozenset(MigrationLoader(None).graph.leaf_nodes())
 
 
 def _broker() -> str | None:
-    if not settings.CELERY_BROKER_URL:
-        return None
-    address = str(app.conf.broker_write_url or settings.CELERY_BROKER_URL)
-    if time.monotonic() < _answered.get(address, 0.0):
-        return None
-    try:
-        with app.connection_for_write(connect_timeout=2) as broker:
-            broker.ensure_connection(max_retries=1, timeout=2)
-    except (BrokerUnreachable, OSError):
-        return "unreachable"
-    _answered[address] = time.monotonic() + ANSWERED_SECONDS
-    return None
+    looked = broker.look()
+    return None if looked is None or looked.answers else "unreachable"
 
 
 def _heard_from(role: str) -> Callable[[], str | None]:
     def check() -> str | None:
-        try:
-            heard = Heartbeat.objects.filter(role=role, at__gte=Now() - SILENT_AFTER).exists()
-        except DatabaseError:
-            return "unknown"
+        heard = Heartbeat.objects.filter(role=role, at__gte=Now() - SILENT_AFTER).exists()
         return None if heard else f"none within {SILENT_AFTER.seconds} s"
 
     return check
 
 
-CHECKS: Mapping[str, Callable[[], str | None]] = {
+def _artifacts() -> str | None:
+    return _stored.get() or None
+
+
+def _unwritable() -> str:
+    """What keeps files of steps from being stored; empty when nothing does."""
+    try:
+        _write(storages["artifacts"])
+    except Exception as error:  # noqa: BLE001  each kind of store has faults of its own
+        logger.warning("the store of artifacts takes nothing error=%s", type(error).__name__)
+        return "not writable"
+    return ""
+
+
+def _write(store: Storage) -> None:
+    if isinstance(store, FileSystemStorage):
+        folder = Path(store.location)
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(b"ok")
+            probe.flush()
+        return
+    name = f"probe/{secrets.token_hex(8)}"
+    store.delete(store.save(name, ContentFile(b"ok")))
+
+
+CHECKS: Final[Mapping[str, Callable[[], str | None]]] = {
     "database": _database,
+    "migrations": _migrations,
     "broker": _broker,
     "workers": _heard_from("worker"),
     "sweep": _heard_from("sweep"),
+    "artifacts": _artifacts,
 }
+_checked: Final = Remembered(_check, KNOWN_SECONDS)
+_stored: Final = Remembered(_unwritable, STORE_SECONDS)
+_migrated: Final = Remembered(_missing, STORE_SECONDS)

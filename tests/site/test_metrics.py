@@ -10,9 +10,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from gates import keys, services
-from gates.models import Request
-from runs.models import Heartbeat, Run
+from gates.models import Delivery, Request, Response
+from obversa_site.operations import broker
+from runs.models import Attempt, Heartbeat, Run
 from tests import factories
+from tests.gates.notify import ways
 
 pytestmark = pytest.mark.django_db
 
@@ -101,3 +103,94 @@ def test_only_those_who_may_see_everything_read_them(client: Client) -> None:
     client.force_login(factories.user("oda", perms=perms))
     assert client.get("/metrics").status_code == 200
     assert client.post("/metrics").status_code == 405
+
+
+def test_prometheus_own_parser_reads_all_of_it(client: Client, key: str) -> None:
+    from prometheus_client.parser import text_string_to_metric_families
+
+    factories.pending_gate()
+    Heartbeat.objects.create(
+        name='web@"odd\nhost"/1', role="web", at=timezone.now(),
+        facts={"sockets": {"inbox": 2, "run": 3}},
+    )  # fmt: skip
+    answer = client.get("/metrics", headers={"Authorization": f"Bearer {key}"})
+    families = {one.name: one for one in text_string_to_metric_families(answer.content.decode())}
+
+    assert len(families) >= 20
+    assert all(name.startswith("obversa_") and one.documentation for name, one in families.items())
+    assert {one.type for one in families.values()} == {"gauge", "counter"}
+    assert sum(sample.value for sample in families["obversa_sockets"].samples) == 5
+    assert families["obversa_answers"].type == "counter"
+
+
+def test_what_ever_was_never_falls_when_rows_leave(client: Client, key: str) -> None:
+    names = ("obversa_events_total", "obversa_attempts_made_total", "obversa_answers_total")
+
+    def totals() -> dict[str, float]:
+        found = scraped(client, key)
+        return {name: found[name] for name in names}
+
+    before = totals()
+    gate = factories.pending_gate()
+    services.submit(
+        gate.pk,
+        principal=factories.ada(),
+        token=None,
+        digest=gate.digest,
+        response={"approved": True},
+    )
+    after = totals()
+    assert all(after[name] > before[name] for name in names)
+    assert after["obversa_answers_total"] == before["obversa_answers_total"] + 1
+    Response.objects.all().delete()
+    Attempt.objects.all().delete()
+
+    assert totals() == after
+
+
+def test_messages_that_wait_and_that_failed(client: Client, key: str) -> None:
+    ways.mail_to("ada")
+    factories.pending_gate()
+    ways.spread()
+    asked = timezone.now() - timedelta(minutes=3)
+    Delivery.objects.update(created_at=asked)
+    found = scraped(client, key)
+    assert found['obversa_deliveries{status="pending"}'] == 1
+    assert 180 <= found["obversa_oldest_delivery_age_seconds"] < 210
+
+    Delivery.objects.update(state="failed", done_at=timezone.now())
+    found = scraped(client, key)
+    assert found['obversa_deliveries{status="pending"}'] == 0
+    assert found['obversa_deliveries{status="failed"}'] == 1
+    assert found["obversa_oldest_delivery_age_seconds"] == 0
+
+
+def test_a_broker_that_does_not_say_has_no_depth(
+    client: Client, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not [name for name in scraped(client, key) if "depth" in name or "broker" in name]
+    looked = [broker.Looked(True, {"steps": 7, "control": 0}), broker.Looked(False)]
+    monkeypatch.setattr(broker, "look", lambda: looked[0])
+    found = scraped(client, key)
+    assert found['obversa_queue_depth{queue="steps"}'] == 7
+    assert found['obversa_queue_depth{queue="control"}'] == 0
+    assert 'obversa_queue_depth{queue="notify"}' not in found
+    assert found["obversa_broker_up"] == 1
+
+    looked.pop(0)
+    found = scraped(client, key)
+    assert found["obversa_broker_up"] == 0
+    assert not [name for name in found if "depth" in name]
+
+
+@pytest.mark.postgres
+def test_no_big_table_is_read_whole(client: Client, key: str) -> None:
+    from tests.benchmarks.many import fill
+    from tests.gates.test_scale import TOTAL, read_whole
+
+    fill(TOTAL, TOTAL // 100, vacuum=False)
+    scraped(client, key)
+    with CaptureQueriesContext(connection) as asked:
+        scraped(client, key)
+
+    assert read_whole([one["sql"] for one in asked]) == set()
