@@ -8,12 +8,14 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
+from django.urls import reverse
 from structlog.contextvars import bind_contextvars
 
 from gates.answers import deputies
-from gates.models import ApiKey, Grant, Request
+from gates.models import ApiKey, ArchivedRequest, Grant, Request
 from gates.principals import Principal
 from runs.access import Forbidden, NotVisible
+from runs.errors import RunArchived
 from runs.kernel.events import joined
 from runs.models import Run
 from runs.people.audiences import audiences_with
@@ -96,7 +98,8 @@ def answerable_audiences(who: Principal) -> list[int]:
 def runs_with_questions_for(audiences: list[int]) -> Q:
     """Whoever may answer a question of a workflow sees the run it belongs to."""
     asked = Request.objects.filter(audience__in=audiences).values("run")
-    return Q(kind=Run.Kind.WORKFLOW, pk__in=asked)
+    before = ArchivedRequest.objects.filter(audience__in=audiences).values("run")
+    return Q(kind=Run.Kind.WORKFLOW) & (Q(pk__in=asked) | Q(pk__in=before))
 
 
 def find(who: Principal, pk: UUID) -> Request:
@@ -105,10 +108,22 @@ def find(who: Principal, pk: UUID) -> Request:
         if may_see(who, row):
             bind_contextvars(run_id=str(row.run_id), step=joined(tuple(row.step_path)))
             return row
+    archived = archived_request(who, pk)
+    if archived is not None:
+        refusal = RunArchived.of(archived.run)
+        if archived.receipt is not None:
+            refusal.receipt_url = reverse("gates:receipt", args=[pk])
+        raise refusal
     raise NotVisible(f"There is no question {pk} here.")
 
 
-def may_see(who: Principal, row: Request) -> bool:
+def archived_request(who: Principal, pk: UUID) -> ArchivedRequest | None:
+    """What remains of a question whose run is archived, for those who could see it."""
+    found = ArchivedRequest.objects.select_related("run").filter(pk=pk).first()
+    return found if found is not None and may_see(who, found) else None
+
+
+def may_see(who: Principal, row: Request | ArchivedRequest) -> bool:
     """The rule of `visible_requests` for a question that is at hand: what is known comes first."""
     if not any(who.has_scope(scope) for scope in _ANY_SCOPE):
         return False
@@ -116,6 +131,8 @@ def may_see(who: Principal, row: Request) -> bool:
         return True
     if row.run.started_by in who.names or who.is_in(row.run.audience_id):
         return True
+    if isinstance(row, ArchivedRequest):
+        return any(absent.is_in(row.audience_id) for absent in deputies.stood_in_for(who))
     return _stands_in(who, row)
 
 

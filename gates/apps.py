@@ -13,14 +13,15 @@ class GatesConfig(AppConfig):
         """Keep the gates' rows in step with every record, sweep and rebuild."""
         from gates.access import runs_with_questions_for
         from gates.actions import grants
-        from gates.notify import notices, sender
+        from gates.notify import notices, purging, sender
         from gates.projector import project, rebuild_requests
+        from gates.receipts import archived
         from gates.routers import calls, worker
         from gates.services import expire_due
         from gates.teams.calendars import calendar_for
         from runs import actions, record, sweep
         from runs.access import also_visible
-        from runs.archive import rebuild
+        from runs.archive import archiving, rebuild, retention
 
         record.register_projector(project)
         record.register_projector(notices.project)
@@ -34,5 +35,7 @@ class GatesConfig(AppConfig):
         sweep.also(expire_due)
         sweep.also(sender.sweep)
         sweep.also(worker.sweep)
+        archiving.also(archived.PART)
+        retention.also(purging.purge)
         if runs_with_questions_for not in also_visible:
             also_visible.append(runs_with_questions_for)

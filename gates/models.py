@@ -14,12 +14,14 @@ from django.urls import reverse
 from gates.actions.grant_table import Grant
 from gates.lists.saved import SavedFilter
 from gates.notify.tables import Channel, Delivery, Notice, Preference
+from gates.receipts.archived_table import ArchivedRequest
 from gates.routers.tables import Router, RouterCall
 from runs.fields import JSONText
 from runs.models import Audience, Run
 
 __all__ = [
     "ApiKey",
+    "ArchivedRequest",
     "Channel",
     "Delivery",
     "Grant",

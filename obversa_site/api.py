@@ -60,6 +60,7 @@ STATUS: Final[Mapping[str, int]] = {
     "team-answered": 409,
     "superseded": 409,
     "workflow-broken": 409,
+    "archived": 410,
     "expired": 410,
     "artifact-quota": 413,
     "artifact-too-large": 413,

@@ -8,6 +8,8 @@ import secrets
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from runs.errors import RunArchived
+
 logger = logging.getLogger(__name__)
 
 
@@ -35,6 +37,12 @@ def no_file(request: HttpRequest, exception: Exception, status: int) -> HttpResp
     """Answer that the bytes of a file are not there (404), or not those that were kept (409)."""
     page = {"reason": str(exception), "status": status}
     return render(request, "errors/file.html", page, status=status)
+
+
+def in_archive(request: HttpRequest, exception: RunArchived) -> HttpResponse:
+    """Answer 410 for what lies in the archive, with who brings it back."""
+    page = {"details": exception.details, "receipt_url": exception.receipt_url}
+    return render(request, "errors/410.html", page, status=410)
 
 
 def failed(request: HttpRequest) -> HttpResponse:

@@ -10,9 +10,10 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, Js
 from django.http.request import UnreadablePostError
 
 from gates.errors import CursorRefused
-from obversa_site.errors import bad_request, forbidden, no_file, not_found, too_large
+from obversa_site.errors import bad_request, forbidden, in_archive, no_file, not_found, too_large
 from runs.access import Forbidden, NotVisible
 from runs.artifacts.store import ArtifactChanged, ArtifactMissing
+from runs.errors import RunArchived
 from runs.replies import PageUnknown
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
@@ -72,6 +73,8 @@ class Refusals:
             return forbidden(request, error)
         if isinstance(error, ArtifactMissing | ArtifactChanged):
             return no_file(request, error, 404 if isinstance(error, ArtifactMissing) else 409)
+        if isinstance(error, RunArchived):
+            return in_archive(request, error)
         if isinstance(error, CursorRefused | PageUnknown):
             return bad_request(request, error)
         return None

@@ -32,6 +32,7 @@ TAGS: Final = [
 ]
 MESSAGES: Final[Mapping[str, str]] = {
     "INVALID_JSON_VALUE": "The value at /input/n is not a finite number.",
+    "archived": "Run 8f14e45f was archived on 2026-01-01; an operator brings it back.",
     "answered": "Ada answered this question at 2026-01-01 09:30 UTC. It takes one answer.",
     "claimed": "Ben holds this question since 2026-01-01 09:30 UTC.",
     "csrf": "Send the CSRF token of this session in the X-CSRFToken header.",
@@ -51,7 +52,7 @@ _DESCRIPTIONS: Final[Mapping[int, str]] = {
     403: "Not yours to do.",
     404: "There is no such thing, or it is not yours to see.",
     409: "Somebody was faster, or it is not in a state for this.",
-    410: "Its time is over.",
+    410: "Its time is over, or it is in the archive.",
     413: "The body is larger than 2 MiB.",
     422: "A field is at fault; `field` names it.",
     429: "Too much at once; where waiting helps, `Retry-After` says how long.",
@@ -103,9 +104,11 @@ def complete(schema: dict[str, Any], status_of: Mapping[str, int]) -> dict[str, 
         by_name[name]["responses"][status]["links"] = {
             following: {"operationId": following, **how} for following, how in links.items()
         }
-    for operations in schema["paths"].values():
+    for path, operations in schema["paths"].items():
         for method, operation in operations.items():
             own = operation.pop("x-refusals", [])
+            if "/requests/{id}" in path or "/runs/{id}/" in path:
+                own = [*own, "archived"]
             for parameter in operation["parameters"]:
                 # Here a list is for schemas; a parameter has one example, or named ones.
                 if isinstance(parameter.get("examples"), list):

@@ -13,6 +13,7 @@ from ninja import Header, Path, Query, Router
 
 from runs import access, queries, reruns, services, wire
 from runs.artifacts import downloads
+from runs.errors import need_here
 from runs.feeds import streams
 from runs.models import Run, Workflow
 from runs.replies import caller, moment_and_id, page_of, pages_of, place_of, reply
@@ -133,6 +134,8 @@ def _asked_for(wanted: RunFilter) -> Q:
         found &= Q(status__in=wanted.status)
     if wanted.workflow:
         found &= Q(workflow=wanted.workflow)
+    if wanted.archived is not None:
+        found &= Q(archived_at__isnull=not wanted.archived)
     if q := wanted.q.strip():
         match = Q(workflow__icontains=q) | Q(title__icontains=q) | Q(stream__icontains=q)
         found &= match | queries.id_range(q) if queries.is_id_prefix(q) else match
@@ -203,7 +206,7 @@ async def stream_events(
     After a quarter of an hour the stream is cut; a client goes on with `Last-Event-ID`.
     """
     who = caller(request, "read")
-    await sync_to_async(access.run_or_404)(who, run_id)
+    need_here(await sync_to_async(access.run_or_404)(who, run_id))
     after = wanted.after if headers.last_seen is None else headers.last_seen
     return streams.stream_answer(request, run_id, after, who.actor)
 

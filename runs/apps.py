@@ -11,8 +11,11 @@ class RunsConfig(AppConfig):
 
     def ready(self) -> None:
         """Let what is open notice a right that is lost, and who waits a place that is free."""
-        from runs import admission
+        from runs import admission, sweep
+        from runs.archive import retention
         from runs.feeds import rights_news
 
         rights_news.heed()
+        sweep.also(retention.archive_due)
+        sweep.also(retention.tidy_up)
         admission.heed()

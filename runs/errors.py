@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from runs.models import Run
 
 
 class RunsError(Exception):
@@ -61,6 +64,31 @@ class NothingToRerun(RunsError):
     """The run goes on, or the step cannot be the first of a new one."""
 
     code = "not-over"
+
+
+class RunArchived(RunsError):
+    """The record of the run lies in the archive, and no longer in the database."""
+
+    code = "archived"
+    receipt_url = ""
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """The refusal for what needs the record of this run."""
+        at = f"{run.archived_at:%Y-%m-%d}" if run.archived_at else "now"
+        made = cls(
+            f"Run {run.short} was archived on {at}; its record is the file {run.archive_name} "
+            f"({run.archive_digest}). An operator brings it back: manage.py restore_run {run.pk}"
+        )
+        made.details = {"runId": str(run.pk), "archivedAt": at, "file": run.archive_name}
+        made.details["digest"] = run.archive_digest
+        return made
+
+
+def need_here(run: Run) -> None:
+    """Raise RunArchived for a run whose record is not in the database."""
+    if run.archived_at is not None:
+        raise RunArchived.of(run)
 
 
 class TooManyOpen(RunsError):

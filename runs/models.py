@@ -10,7 +10,8 @@ from django.db.models import Q
 from django.urls import reverse
 
 from runs.fields import JSONText
-from runs.turns import lines  # noqa: F401  its tables are of this app
+from runs.turns import lines, repairs  # noqa: F401  their tables are of this app
+from runs.turns.whole import AppendOnly
 
 
 class Audience(models.Model):
@@ -135,6 +136,10 @@ class Run(models.Model):
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     changed_at = models.DateTimeField()
+    # Its record lies in the archive then, and no longer here (runs/archive/archiving.py).
+    archived_at = models.DateTimeField(null=True)
+    archive_digest = models.CharField(max_length=71, blank=True, default="", db_default="")
+    archive_size = models.PositiveBigIntegerField(null=True)
 
     class Meta:
         ordering: ClassVar = ["-created_at"]
@@ -151,6 +156,16 @@ class Run(models.Model):
                 condition=Q(ended_at__isnull=True)
                 | Q(status__in=["passed", "failed", "exhausted", "cancelled"]),
                 name="run_end_matches_status",
+            ),
+            models.CheckConstraint(
+                condition=Q(archived_at__isnull=True, archive_digest="", archive_size__isnull=True)
+                | Q(
+                    archived_at__isnull=False,
+                    archive_size__isnull=False,
+                    ended_at__isnull=False,
+                )
+                & ~Q(archive_digest=""),
+                name="run_archive_is_whole",
             ),
             models.CheckConstraint(
                 condition=Q(kind="external") | Q(definition__isnull=False),
@@ -172,6 +187,16 @@ class Run(models.Model):
                 condition=Q(ended_at__isnull=True) & ~Q(held_reason=""),
                 name="run_held",
             ),
+            models.Index(
+                fields=["ended_at", "id"],
+                condition=Q(ended_at__isnull=False, archived_at__isnull=True),
+                name="run_to_archive",
+            ),
+            models.Index(
+                fields=["archive_digest"],
+                condition=Q(archived_at__isnull=False),
+                name="run_of_archive",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -189,21 +214,16 @@ class Run(models.Model):
         return self.status in self.FINAL
 
     @property
+    def archive_name(self) -> str:
+        """What people call the file of an archived run."""
+        return f"run-{self.pk}.jsonl"
+
+    @property
     def display_status(self) -> str:
         """The status in the words of the API: a waiting run says what it waits for."""
         if self.status == self.Status.WAITING and self.waiting_on:
             return f"waiting_for_{self.waiting_on[0]}"
         return str(self.status)
-
-
-class AppendOnly(models.QuerySet[Any]):
-    """Events are never updated or deleted (design I8)."""
-
-    def update(self, **kwargs: Any) -> NoReturn:
-        raise TypeError("Events are append only.")
-
-    def delete(self) -> NoReturn:
-        raise TypeError("Events are append only.")
 
 
 class Event(models.Model):
@@ -360,6 +380,8 @@ class Artifact(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["run", "seq"], name="artifact_once_per_event")
         ]
+        # Whether anybody names these bytes is asked before any are cleaned away.
+        indexes: ClassVar = [models.Index(fields=["digest", "size"], name="artifact_by_digest")]
 
     def __str__(self) -> str:
         return self.name
@@ -375,20 +397,3 @@ class Heartbeat(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-
-class Repair(models.Model):
-    """A sweep that found something to repair; the newest are kept (runs/sweep.py)."""
-
-    at = models.DateTimeField()
-    by = models.CharField(max_length=200)
-    lost = models.PositiveIntegerField(default=0)
-    resent = models.PositiveIntegerField(default=0)
-    woken = models.PositiveIntegerField(default=0)
-    other = models.PositiveIntegerField(default=0)
-
-    class Meta:
-        ordering: ClassVar = ["-pk"]
-
-    def __str__(self) -> str:
-        return f"sweep of {self.at:%Y-%m-%d %H:%M:%S}"

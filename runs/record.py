@@ -17,6 +17,7 @@ from django.db import connection, transaction
 from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from runs import dispatch, live, traces
+from runs.errors import RunArchived
 from runs.kernel import chain, clocks, deadlines
 from runs.kernel.decide import Command, StartStep, commands, decide
 from runs.kernel.events import Event, EventKind, Path
@@ -25,7 +26,7 @@ from runs.kernel.state import RunState, reduce
 from runs.kernel.worktime import Calendar
 from runs.models import Artifact, Attempt, Run, Step
 from runs.models import Event as EventRow
-from runs.turns import folding, headline, projection, statements
+from runs.turns import folding, headline, projection, statements, whole
 from runs.turns.batch import Batch
 from runs.turns.fairness import sqlite_writer
 from runs.turns.locking import locked
@@ -271,6 +272,8 @@ def turn(run_id: UUID, *, actor: str = "system", surface: str = "") -> Iterator[
         if found is None:
             raise RunUnknown(f"There is no run {run_id}.")
         run, db_now, news = found
+        if run.archived_at is not None:
+            raise RunArchived.of(run)
         # Never earlier than the turn before: the clock may be read before the lock is granted.
         now = max(_moment(db_now), run.changed_at)
         # What was there before the outermost transaction began is committed.
@@ -296,30 +299,26 @@ def first_turn(run: Run, *, actor: str, surface: str) -> Iterator[Turn]:
 
 
 @contextlib.contextmanager
-def restored(run: Run, events: Iterable[Event]) -> Iterator[None]:
-    """Write a record that was made elsewhere as it is; its rows are made inside the block."""
+def alone() -> Iterator[None]:
+    """A transaction that is no turn, for whole records that come or go."""
+    with _writer(), transaction.atomic():
+        yield
+
+
+@contextlib.contextmanager
+def restored(run: Run, events: Iterable[Event], *, from_archive: bool = False) -> Iterator[None]:
+    """Write a record that was made elsewhere as it is; its rows are made inside the block.
+
+    One `from_archive` has its row here, with its head and its seal.
+    """
     kept = list(events)
     hashes = list(chain.hashes(kept))
-    run.head = hashes[-1] if hashes else chain.START
-    run.seal = seal_of(run.pk, len(kept), run.head) if hashes else ""
-    with _writer(), transaction.atomic():
-        run.save(force_insert=True)
-        rows = (
-            EventRow(
-                run=run,
-                seq=event.seq,
-                kind=event.kind,
-                path=list(event.path),
-                actor=event.actor,
-                surface=event.surface,
-                at=projection.moment(event.ts),
-                key=event.key,
-                payload=event.fields,
-                hash=own_hash,
-            )
-            for event, own_hash in zip(kept, hashes, strict=True)
-        )
-        EventRow.objects.bulk_create(rows, batch_size=statements.ROWS_AT_ONCE)
+    if not from_archive:
+        run.head = hashes[-1] if hashes else chain.START
+        run.seal = seal_of(run.pk, len(kept), run.head) if hashes else ""
+    with alone():
+        whole.begin(run) if from_archive else run.save(force_insert=True)
+        whole.insert(run, kept, hashes)
         last_seq = run.last_seq
         transaction.on_commit(lambda: live.ring(run.pk, last_seq, inbox=True), robust=True)
         yield

@@ -10,7 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from runs import services
-from runs.errors import NothingToRerun, WorkflowUnknown
+from runs.errors import NothingToRerun, WorkflowUnknown, need_here
 from runs.kernel import node_events
 from runs.kernel.action_requests import is_about_action
 from runs.kernel.callbacks import CallbackState
@@ -42,6 +42,7 @@ def rerun(
     goes on, and for a step that cannot be the first.
     """
     old = Run.objects.get(pk=run_id)
+    need_here(old)
     state = folding.state_at(old.pk, old.last_seq)
     _need_over(old, state)
     offer = Workflow.objects.filter(name=old.workflow, listed=True).first()
@@ -54,6 +55,8 @@ def rerun(
             _carry_answers(turn, old, state.callbacks)
         if from_step is not None:
             _carry_steps(turn, state, kept)
+        # Had its events left meanwhile, what was read of them would be too little.
+        need_here(Run.objects.get(pk=run_id))
 
     facts: dict[str, Any] = {"rerunOf": str(old.pk)}
     if from_step is not None:
@@ -81,7 +84,7 @@ def rerun(
 
 def may_rerun(run: Run) -> bool:
     """Whether the run is over, or held because its workflow changed under it."""
-    if run.kind != Run.Kind.WORKFLOW:
+    if run.kind != Run.Kind.WORKFLOW or run.archived_at is not None:
         return False
     return run.is_final or run.status == Run.Status.PAUSED
 

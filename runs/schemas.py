@@ -128,6 +128,14 @@ class QueuePlace(Shape):
     position: int
 
 
+class ArchiveFile(Shape):
+    """Where the record of an archived run is."""
+
+    file: str
+    digest: str
+    size: int
+
+
 class RunShape(Shape):
     """One execution of a workflow, or the stream of questions of an outside program."""
 
@@ -161,6 +169,8 @@ class RunShape(Shape):
                     "startedAt": EXAMPLE_TIME,
                     "endedAt": None,
                     "cancelRequestedAt": None,
+                    "archivedAt": None,
+                    "archive": None,
                     "url": f"https://obversa.example.com/runs/{EXAMPLE_RUN}/",
                 }
             ]
@@ -194,6 +204,10 @@ class RunShape(Shape):
     started_at: str | None
     ended_at: str | None
     cancel_requested_at: str | None
+    archived_at: str | None = Field(
+        description="Since when its record is a file in the archive; its events are not here then."
+    )
+    archive: ArchiveFile | None
     url: str
 
 
@@ -308,6 +322,9 @@ class RunFilter(Paging):
         default_factory=list, description="May be given more than once.", examples=[["waiting"]]
     )
     workflow: Text = Field(default="", description="The name of a workflow.", examples=["release"])
+    archived: bool | None = Field(
+        default=None, description="Only those in the archive, or only the others.", examples=[False]
+    )
     q: Text = Field(
         default="",
         description="Part of a workflow, title or stream, or the beginning of an id.",

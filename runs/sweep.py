@@ -22,8 +22,9 @@ from runs.kernel.interactions import routers_of
 from runs.kernel.places import shape_at
 from runs.kernel.slots import JOB, QUEUED
 from runs.kernel.state import RunState
-from runs.models import Attempt, Repair, Run
+from runs.models import Attempt, Run
 from runs.record import Turn
+from runs.turns.repairs import Repair
 
 logger = logging.getLogger(__name__)
 

@@ -78,6 +78,14 @@ def _run(row: Run, places: Sequence[Place]) -> Wire:
         "startedAt": time(row.started_at),
         "endedAt": time(row.ended_at),
         "cancelRequestedAt": time(row.cancel_requested_at),
+        "archivedAt": time(row.archived_at),
+        "archive": None
+        if row.archived_at is None
+        else {
+            "file": row.archive_name,
+            "digest": row.archive_digest,
+            "size": row.archive_size,
+        },
         "url": address(row.get_absolute_url()),
     }
 

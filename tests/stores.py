@@ -26,6 +26,11 @@ def place(digest: str) -> Path:
     return Path(storage.path(store.name_of(digest)))
 
 
+def prefix_of() -> str:
+    """Under what the objects of the store lie in their bucket."""
+    return str(getattr(store.of(), "location", ""))
+
+
 def spoil(digest: str, content: bytes, alias: str = store.ARTIFACTS) -> None:
     """Put other bytes under a digest, past everything that would refuse it."""
     storage = store.of(alias)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
@@ -20,7 +21,7 @@ from django.utils import timezone
 
 from gates import access
 from gates.errors import GateError
-from gates.evidence.masking import masked, pointers_for
+from gates.evidence.masking import masked, pointers_for, pointers_of
 from gates.models import Request, Response
 from gates.principals import Principal, actor_labels
 from runs import wire
@@ -57,13 +58,43 @@ def receipt_of(who: Principal, pk: UUID) -> dict[str, Any]:
         raise NotAnswered("This question has no answer, so there is no receipt of one.")
     run = Run.objects.get(pk=row.run_id)
     places = _places(run, {answer.seq for answer in answers})
+    return _receipt(run, row, answers, places, pointers_for(who, row))
+
+
+def receipts_of(run: Run, rows: Iterable[Request]) -> dict[UUID, tuple[Any, Any]]:
+    """The receipts of all answered questions of a run, by key.
+
+    Each as those read it who may read sensitive values, and masked where it has any.
+    """
+    answers: dict[UUID, list[Response]] = defaultdict(list)
+    answered = [row for row in rows if row.status == Request.Status.ANSWERED]
+    for answer in Response.objects.filter(request__in=answered).order_by("seq"):
+        answers[answer.request_id].append(answer)
+    wanted = {answer.seq for some in answers.values() for answer in some}
+    places = _places(run, wanted) if wanted else {}
+    made = {}
+    for row in answered:
+        if some := answers[row.pk]:
+            pointers = pointers_of(row.presentation)
+            masked_one = _receipt(run, row, some, places, pointers) if pointers else None
+            made[row.pk] = (_receipt(run, row, some, places, ()), masked_one)
+    return made
+
+
+def _receipt(
+    run: Run,
+    row: Request,
+    answers: list[Response],
+    places: Mapping[int, tuple[str, Event, str]],
+    pointers: tuple[str, ...],
+) -> dict[str, Any]:
     labels = actor_labels(answer.actor for answer in answers)
     given: dict[str, Any] = {
         "format": RECEIPT,
         "issuer": settings.OBVERSA_BASE_URL,
         "issuedAt": wire.time(timezone.now()),
         "run": {"id": str(run.pk), "workflow": run.workflow, "stream": run.stream},
-        "question": _question(who, row),
+        "question": _question(row, pointers),
         "how": row.how,
         "override": row.routing.get("override"),
         "answers": [
@@ -108,12 +139,11 @@ def _places(run: Run, wanted: set[int]) -> dict[int, tuple[str, Event, str]]:
     return places
 
 
-def _question(who: Principal, row: Request) -> dict[str, Any]:
+def _question(row: Request, pointers: tuple[str, ...]) -> dict[str, Any]:
     """The question as the record has it; without its canonical text where parts are masked."""
     asked = folding.to_event(EventRow.objects.get(run=row.run_id, seq=row.asked_seq))
     request: Mapping[str, Any] = asked.fields["request"]
     definition = {name: thaw(request[name]) for name in _DEFINITION}
-    pointers = pointers_for(who, row)
     return {
         **definition,
         "input": masked(definition["input"], pointers),

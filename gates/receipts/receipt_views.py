@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 from ninja import Path, Router
 
-from gates.receipts import decision_receipts
+from gates.receipts import archived, decision_receipts
 from gates.receipts.decision_receipts import NotAnswered, RecordAltered
 from gates.receipts.receipt_schemas import ReceiptFile, ReceiptKey
 from gates.schemas import EXAMPLE_REQUEST
@@ -41,7 +41,8 @@ def get_receipt(request: HttpRequest, key: RequestKey) -> HttpResponse:
 
     Where the caller may not read all of the question, its canonical text is left out.
     """
-    return reply(decision_receipts.receipt_of(caller(request, "read"), key))
+    who = caller(request, "read")
+    return reply(archived.receipt_for(who, key) or decision_receipts.receipt_of(who, key))
 
 
 @router.get(
@@ -64,7 +65,8 @@ def get_receipt_key(request: HttpRequest) -> HttpResponse:
 def receipt(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Hand the receipt out as a file."""
     try:
-        given = decision_receipts.receipt_of(page_caller(request), pk)
+        who = page_caller(request)
+        given = archived.receipt_for(who, pk) or decision_receipts.receipt_of(who, pk)
     except (NotAnswered, RecordAltered) as refusal:
         messages.error(request, str(refusal))
         return redirect("gates:gate", pk=pk)

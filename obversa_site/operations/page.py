@@ -16,10 +16,11 @@ from gates.notify import kinds
 from obversa_site.operations import access, broker, crew, stuck
 from obversa_site.operations.crew import Doing, Process
 from obversa_site.operations.stuck import Some
-from runs.models import Attempt, Repair, Run
+from runs.models import Attempt, Run
 from runs.pages import words
 from runs.people.principals import Principal
 from runs.plaintext import visible
+from runs.turns.repairs import Repair
 
 FAILED: Final = 20
 REPAIRS: Final = 20

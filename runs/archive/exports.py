@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from django.contrib.auth.models import User
 
-from runs.archive import portable
+from runs.archive import kept, portable
 from runs.kernel import chain
 from runs.kernel.events import Event
 from runs.models import Event as EventRow
@@ -21,6 +21,8 @@ PERSON: Final = re.compile(r"user:(\d{1,18})")
 
 def events_of(run: Run) -> Iterator[Event]:
     """The record up to the run's last event, a piece at a time."""
+    if run.archived_at is not None:
+        return (event for event, _ in kept.events_of(run))
     rows = EventRow.objects.filter(run=run, seq__lte=run.last_seq).order_by("seq")
     return (folding.to_event(row) for row in rows.iterator())
 
@@ -43,6 +45,9 @@ def record_lines(run: Run) -> Iterator[portable.Line]:
 
 def export_run(run: Run) -> Iterator[str]:
     """The lines of the file. Bytes of artifacts are not in it; their names and digests are."""
+    if run.archived_at is not None:
+        yield from map(json_text, kept.lines_of(run))
+        return
     yield json_text(header_of(run))
     for line in record_lines(run):
         yield json_text(line)

@@ -10,6 +10,7 @@ from contextlib import closing
 
 from django.db.models import F
 
+from runs.archive import kept
 from runs.kernel import chain
 from runs.kernel.chain import Verdict
 from runs.kernel.events import Event
@@ -32,6 +33,9 @@ _NO_SEAL = (
 def kept_events(run: Run, last_seq: int | None = None) -> Generator[tuple[Event, str], None, None]:
     """The events of the run with the hashes that were kept of them, "" where none was."""
     last_seq = run.last_seq if last_seq is None else last_seq
+    if run.archived_at is not None:
+        yield from ((event, own) for event, own in kept.events_of(run) if event.seq <= last_seq)
+        return
     rows = EventRow.objects.filter(run=run, seq__lte=last_seq).order_by("seq")
     for row in rows.iterator():
         yield folding.to_event(row), row.hash or ""
@@ -47,7 +51,10 @@ def follow(run: Run) -> Verdict:
 def verify_run(run: Run) -> Verdict:
     """Follow the run's chain; `seq` names the first event that does not fit."""
     run = Run.objects.get(pk=run.pk)
-    found = follow(run)
+    try:
+        found = follow(run)
+    except kept.UNREADABLE as unreadable:
+        return Verdict(ok=False, text=f"Its archive cannot be read. {unreadable}")
     if not found.ok:
         return found
     if found.count < run.last_seq:

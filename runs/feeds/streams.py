@@ -20,6 +20,7 @@ from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 
 from runs import live, wire
+from runs.errors import RunArchived, need_here
 from runs.feeds import bounded, places
 from runs.feeds.threads import in_thread
 from runs.models import Event, Run
@@ -61,7 +62,8 @@ class Slice:
 
 def read(run_id: UUID, after: int, limit: int) -> Slice:
     """The events after a number; blocks."""
-    run = Run.objects.only("status", "last_seq").get(pk=run_id)
+    run = Run.objects.defer("outcome", "params").get(pk=run_id)
+    need_here(run)
     limit = bounded.events_that_fit(run_id, after, run.last_seq, limit)
     rows = Event.objects.filter(run_id=run_id, seq__gt=after).order_by("seq")[:limit]
     items = [wire.event(row) for row in rows]
@@ -106,7 +108,10 @@ async def slices(
     async with live.listening(live.run_topic(run_id)) as bell:
         while True:
             bell.clear()
-            found = await reading(run_id, after, limit)
+            try:
+                found = await reading(run_id, after, limit)
+            except RunArchived:
+                return  # it had ended long before; who comes back is told
             if found.items:
                 after = found.items[-1]["seq"]
             yield found if found.items or found.is_last else None

@@ -29,6 +29,7 @@ TABS: Final = {
     "going": ("Going", Q(status__in=["queued", "running", "retry_pending"])),
     "failed": ("Failed", Q(status__in=["failed", "exhausted"])),
     "finished": ("Finished", Q(status__in=["passed", "cancelled"])),
+    "archived": ("Archived", Q(archived_at__isnull=False)),
 }
 
 
@@ -47,6 +48,7 @@ class RunRow:
     status: str
     status_word: str
     overridden: bool
+    archived_at: datetime | None
     needs_person: bool
     waiting_text: str
     wakes_at: datetime | None
@@ -107,6 +109,7 @@ def _run_row(
         status=run.status,
         status_word=words.RUN_WORDS[run.status],
         overridden=run.overridden,
+        archived_at=run.archived_at,
         needs_person=run.status in (Run.Status.WAITING, Run.Status.PAUSED),
         waiting_text=visible(text) or "; ".join(waiting.get(run.pk, [])),
         wakes_at=run.wake_at if run.status == Run.Status.RETRY_PENDING else None,

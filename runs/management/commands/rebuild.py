@@ -8,6 +8,7 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 
 from runs.archive.rebuild import rebuild
+from runs.errors import RunArchived
 from runs.models import Run
 from runs.record import RunUnknown
 
@@ -23,7 +24,7 @@ class Command(BaseCommand):
         for run_id in _wanted(options["run"]):
             try:
                 off = rebuild(run_id)
-            except RunUnknown as error:
+            except (RunUnknown, RunArchived) as error:
                 raise CommandError(str(error)) from error
             if off:
                 self.stdout.write(f"{run_id}: {off} rows were off")
@@ -34,7 +35,9 @@ class Command(BaseCommand):
 
 def _wanted(given: list[str]) -> Iterable[UUID]:
     if not given:
-        return list(Run.objects.order_by("created_at").values_list("pk", flat=True))
+        return list(
+            Run.objects.filter(archived_at=None).order_by("created_at").values_list("pk", flat=True)
+        )
     try:
         return [UUID(text) for text in given]
     except ValueError as error:

@@ -14,9 +14,10 @@ from django.utils import timezone
 
 from gates.models import Channel, Delivery, Request
 from runs.attempts import heartbeat
-from runs.models import Attempt, Event, Heartbeat, Repair, Run
+from runs.models import Attempt, Event, Heartbeat, Run
 from runs.people.principals import Principal
 from runs.sweep import REPAIRS_KEPT, Swept, _note
+from runs.turns.repairs import Repair
 from tests import factories, flows
 from tests.gates.notify import ways
 from tests.pages import Page, client_of
