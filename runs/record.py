@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
 from structlog.contextvars import bind_contextvars, reset_contextvars
 
-from runs import dispatch, live, traces
+from runs import backlog, dispatch, live, traces
 from runs.errors import RunArchived
 from runs.kernel import chain, clocks, deadlines
 from runs.kernel.decide import Command, StartStep, commands, decide
@@ -26,11 +26,13 @@ from runs.kernel.state import RunState, reduce
 from runs.kernel.worktime import Calendar
 from runs.models import Artifact, Attempt, Run, Step
 from runs.models import Event as EventRow
-from runs.turns import folding, headline, projection, statements, whole
+from runs.turns import admission, folding, headline, projection, recent, statements, whole
 from runs.turns.batch import Batch
-from runs.turns.fairness import sqlite_writer
+from runs.turns.clock import Clock, moment_of
+from runs.turns.clock import database_now as database_now  # noqa: PLC0414  others ask here
+from runs.turns.fairness import writer
 from runs.turns.locking import locked
-from runs.turns.seals import seal_of
+from runs.turns.seals import head_of_before, seal_of
 
 Projector = Callable[["Turn"], None]
 _projectors: list[Projector] = []
@@ -58,6 +60,10 @@ class RunUnknown(LookupError):
     code = "not-found"
 
 
+class Moved(RuntimeError):
+    """A turn that was tried without its run's lock has to be made under it."""
+
+
 class Turn:
     """One transaction on one run: read `state`, `append` facts, and leave."""
 
@@ -70,9 +76,15 @@ class Turn:
         *,
         before: RunState,
         first: bool = False,
+        clock: Clock | None = None,
+        locked: bool = True,
     ) -> None:
         self.run = run
         self._first = first
+        # Without the lock all that is written goes out at once, in the end, if nobody was faster.
+        self.is_locked = locked
+        self._clock = clock or Clock(now)
+        self._afterwards: list[Callable[[], None]] = []
         self._base = run.last_seq
         # Events keep milliseconds; the fold must see the same time now and on a later reading.
         self.now = now.replace(microsecond=now.microsecond // 1000 * 1000)
@@ -87,6 +99,7 @@ class Turn:
         self.events: list[Event] = []
         self.commands: list[Command] = []
         self.sent: list[int] = []
+        self.held_back = False
         self.inbox_changed = False
         # Rows that this turn has read under its lock, for projectors to go on with.
         self.seen: dict[str, Any] = {}
@@ -135,6 +148,15 @@ class Turn:
                 return clocks.in_working_time(routing, self.now_ms, *found)
         return routing
 
+    def afterwards(self, follow: Callable[[], None]) -> None:
+        """Call this after the commit; it may be lost, and raises nothing that matters."""
+        self._afterwards.append(follow)
+
+    def need_lock(self) -> None:
+        """Raise Moved in a turn that is only tried: what follows is not written by the turn."""
+        if not self.is_locked:
+            raise Moved
+
     def keep_time(self) -> None:
         """Record what time alone has done to the run's questions before anybody acts on them."""
         while passed := deadlines.overdue(self.state, self.now_ms):
@@ -145,31 +167,57 @@ class Turn:
         """Append everything that follows, until nothing does."""
         if self.shape is None:
             return
-        while follows := decide(self.shape, self.state, self.now_ms):
+        while True:
+            follows = decide(self.shape, self.state, self.now_ms)
+            if admission.enter(self, follows=bool(follows)):
+                continue
+            if not follows:
+                return
             for event in follows:
                 self.append(event.kind, event.path, event.fields, actor="system")
 
     def close(self) -> None:
         """Write events and rows, and arrange what happens after the commit."""
+        self.prepare()
+        self.send()
+
+    def prepare(self) -> None:
+        """Decide what follows, and make the rows of everything."""
         self.settle()
         if self.events or self._first:
             self._write_rows()
-        self.writes.send()
+        elif not self.is_locked:
+            # Whether nothing is to be done only the lock can tell.
+            raise Moved
+
+    def send(self) -> None:
+        """Write it, and arrange what happens after the commit."""
+        if self.is_locked:
+            self.writes.send()
+        else:
+            self.writes.send_alone()
         if not self.events:
             return
         # Methods, not partials: Django names the callback in its log when one fails.
-        for follow in (self._remember, self._hand_out, self._ring):
+        for follow in (self._remember, self._hand_out, self._ring, *self._afterwards):
             transaction.on_commit(follow, robust=True)
 
     def _write_rows(self) -> None:
+        in_line = self.run.admission in admission.IN_LINE
         headline.copy(self.run, self.shape, self.state, self.events)
+        if in_line and self.run.admission == admission.OUTSIDE:
+            admission.leave(self)
         hashes = self._seal()
         if self._first:
             self.writes.insert(Run, [statements.columns_of(self.run)])
         else:
             changed = headline.columns(self.run, outcome=self.before.ended is not self.state.ended)
             changed |= {"head": self.run.head, "seal": self.run.seal}
-            self.writes.update(Run, changed, pk=self.run.pk)
+            if self.is_locked:
+                self.writes.update(Run, changed, pk=self.run.pk)
+            else:
+                same = {"pk": self.run.pk, "last_seq": self._base}
+                self.writes.update_first(Run, changed, lost=Moved(), now="changed_at", **same)
         rows = zip(self.events, hashes, strict=True)
         self.writes.insert(EventRow, [self._row(event, own) for event, own in rows])
         if self.shape is not None:
@@ -184,7 +232,7 @@ class Turn:
         """Go on with the chain of the record: the hash of each event of this turn."""
         head = self.run.head
         if not head and self._base:
-            head = _head_of_before(self.run.pk, self._base)
+            head = head_of_before(self.run.pk, self._base)
         hashes = list(chain.hashes(self.events, head))
         if hashes:
             self.run.head = hashes[-1]
@@ -217,10 +265,14 @@ class Turn:
 
     def _remember(self) -> None:
         folding.remember(self.run.pk, self.state)
+        recent.put(recent.Seen(self.run, self.state, self._clock))
 
     def _hand_out(self) -> None:
         if self.sent:
             dispatch.send(self.sent)
+            backlog.sent(len(self.sent))
+        if self.held_back:
+            backlog.hand_out()
         if self.run.wake_at is not None and self.run.wake_at != self._woke_at:
             dispatch.wake(self.run.pk, self.run.wake_at - self.now)
 
@@ -248,7 +300,22 @@ class Turn:
                     **which,
                     status=Attempt.Status.READY,
                 )
-        self.writes.insert(Attempt, rows, keys=self.sent)
+        if self.before.stands_in_line and rows:
+            rows = self._unknown(rows)
+        fits = backlog.room(len(rows))
+        self.held_back = len(rows) > fits
+        self.writes.insert(Attempt, rows[:fits], keys=self.sent)
+        self.writes.insert(Attempt, [{**row, "sent_at": None} for row in rows[fits:]])
+
+    def _unknown(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The starts that have no row from before the run stood in line; those are sent again."""
+        ready = Attempt.objects.filter(run_id=self.run.pk, status=Attempt.Status.READY)
+        known = {
+            (statements.path_text(tuple(row.path)), row.task, row.number): row.pk for row in ready
+        }
+        starts = [(row["path"], row["task"], row["number"]) for row in rows]
+        self.sent += [known[start] for start in starts if start in known]
+        return [row for row, start in zip(rows, starts, strict=True) if start not in known]
 
 
 @contextlib.contextmanager
@@ -266,7 +333,7 @@ def told(run_id: UUID) -> Iterator[traces.Span]:
 def turn(run_id: UUID, *, actor: str = "system", surface: str = "") -> Iterator[Turn]:
     """Lock the run and open its transaction; raises RunUnknown. No I/O inside, ever."""
     outermost = not connection.in_atomic_block
-    with told(run_id) as span, _writer(), transaction.atomic():
+    with told(run_id) as span, writer(), transaction.atomic():
         known = folding.known_of(run_id)
         found = locked(run_id, known.seq)
         if found is None:
@@ -275,7 +342,7 @@ def turn(run_id: UUID, *, actor: str = "system", surface: str = "") -> Iterator[
         if run.archived_at is not None:
             raise RunArchived.of(run)
         # Never earlier than the turn before: the clock may be read before the lock is granted.
-        now = max(_moment(db_now), run.changed_at)
+        now = max(moment_of(db_now), run.changed_at)
         # What was there before the outermost transaction began is committed.
         before = folding.state_at(run_id, run.last_seq, committed=outermost, known=known, news=news)
         opened = Turn(run, now, actor, surface, before=before)
@@ -288,7 +355,7 @@ def turn(run_id: UUID, *, actor: str = "system", surface: str = "") -> Iterator[
 @contextlib.contextmanager
 def first_turn(run: Run, *, actor: str, surface: str) -> Iterator[Turn]:
     """Create the run and open its first turn in one transaction."""
-    with told(run.pk) as span, _writer(), transaction.atomic():
+    with told(run.pk) as span, writer(), transaction.atomic():
         now = database_now()
         run.created_at = run.changed_at = now
         opened = Turn(run, now, actor, surface, before=RunState(), first=True)
@@ -301,7 +368,7 @@ def first_turn(run: Run, *, actor: str, surface: str) -> Iterator[Turn]:
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
     """A transaction that is no turn, for whole records that come or go."""
-    with _writer(), transaction.atomic():
+    with writer(), transaction.atomic():
         yield
 
 
@@ -324,38 +391,6 @@ def restored(run: Run, events: Iterable[Event], *, from_archive: bool = False) -
         yield
 
 
-def _head_of_before(run_id: UUID, last_seq: int) -> str:
-    """The hash that a record of before there were hashes would have by now."""
-    rows = EventRow.objects.filter(run_id=run_id, seq__lte=last_seq).order_by("seq")
-    head = chain.START
-    for row in rows.iterator():
-        head = chain.next_hash(head, folding.to_event(row))
-    return head
-
-
 def has_key(run_id: UUID, key: str) -> bool:
     """Whether the effect with this key is recorded."""
     return EventRow.objects.filter(run_id=run_id, key=key).exists()
-
-
-def database_now() -> datetime:
-    """The database's clock, which leases and deadlines go by (design I14)."""
-    with connection.cursor() as cursor:
-        if connection.vendor == "sqlite":
-            cursor.execute("SELECT STRFTIME('%Y-%m-%d %H:%M:%f', 'NOW')")
-        else:
-            cursor.execute("SELECT clock_timestamp()")
-        return _moment(cursor.fetchone()[0])
-
-
-def _moment(given: datetime | str) -> datetime:
-    """What either database calls the time."""
-    if isinstance(given, str):
-        return datetime.fromisoformat(given).replace(tzinfo=UTC)
-    return given.astimezone(UTC)
-
-
-def _writer() -> contextlib.AbstractContextManager[None]:
-    if connection.vendor == "sqlite" and not connection.in_atomic_block:
-        return sqlite_writer.held()
-    return contextlib.nullcontext()

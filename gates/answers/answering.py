@@ -21,7 +21,7 @@ from gates.principals import Principal, fresh, router_of
 from gates.receipts.next_steps import Receipt, next_of
 from gates.reviews import rich
 from gates.reviews.open_findings import unseen
-from runs import record, traces
+from runs import record, traces, tries
 from runs.inputs.validation import Fault, faults_of
 from runs.kernel import callbacks
 from runs.kernel.answers import refusal as kernel_refusal
@@ -101,18 +101,25 @@ def submit(
         digest=digest,
         answer=_Answer.checked(row, response, principal),
     )
-    with record.turn(row.run_id, actor=attempt.router, surface=principal.surface) as turn:
+
+    def answer(turn: Turn) -> tuple[Question, _Attempt, Exception | None]:
         question = Question.locked(turn, pk)
-        # Rights are read anew under the lock: they may have gone while the page was open.
-        attempt = replace(attempt, principal=fresh(principal))
+        # Rights are read anew once the run stands still: they may have gone while a page was open.
+        now = replace(attempt, principal=fresh(principal))
         refusal = (
-            kept_from(attempt.principal, question, "answer")
+            kept_from(now.principal, question, "answer")
             or question.not_open(even_cancelled=even_cancelled)
-            or question.no_seat_left(attempt.principal)
-            or cards.refusal(question.row, attempt.answer.value)
-            or unseen(turn.state, question.row, attempt.answer.value, seen=seen)
-            or _submit_in(question, attempt)
+            or question.no_seat_left(now.principal)
+            or cards.refusal(question.row, now.answer.value)
+            or unseen(turn.state, question.row, now.answer.value, seen=seen)
+            or _submit_in(question, now)
         )
+        return question, now, refusal
+
+    tries.look(row.run_id)
+    question, attempt, refusal = tries.in_turn(
+        row.run_id, answer, actor=attempt.router, surface=principal.surface
+    )
     if isinstance(refusal, AlreadyAnswered):
         given = _same_again(question, attempt)
         if given is not None:

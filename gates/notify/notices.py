@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from django.db import transaction
-
 from gates.models import Notice
 from gates.notify import sender
 from gates.projection import about
@@ -35,7 +33,7 @@ def project(turn: Turn) -> None:
     rows = [_row(turn, event) for event in turn.events if _is_told(turn, event)]
     if rows:
         turn.writes.insert(Notice, rows)
-        transaction.on_commit(sender.wake, robust=True)
+        turn.afterwards(sender.wake)
 
 
 def _is_told(turn: Turn, event: Event) -> bool:

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import uuid4
 
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import InterfaceError, OperationalError
 from django.db.models import F, Min, Q
 
 from gates import columns, services
@@ -62,7 +62,7 @@ def project(turn: Turn) -> None:
     ]
     if rows:
         turn.writes.insert(RouterCall, rows)
-        transaction.on_commit(worker.wake, robust=True)
+        turn.afterwards(worker.wake)
 
 
 def due() -> list[int]:

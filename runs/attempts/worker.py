@@ -13,7 +13,7 @@ from typing import Any, Final
 from django.db import InterfaceError, OperationalError
 from structlog.contextvars import bind_contextvars
 
-from runs import record, registry, traces
+from runs import backlog, record, registry, traces, tries
 from runs.attempts import heartbeat
 from runs.attempts.leases import Held, lease, leases
 from runs.attempts.starts import Due, Start, Taken
@@ -93,6 +93,8 @@ def execute(attempt_pk: int, *, onward: float = ONWARD_SECONDS) -> None:
     due = steadily(lambda: Due.find(attempt_pk))
     if due is None:
         return
+    if due.others_held_back:
+        backlog.crowd.saw(held_back=True)
     if changed := due.changed():
         _hold(due, changed)
         return
@@ -140,18 +142,22 @@ def claim(start: Start) -> bool:
 
 
 def _claim(start: Start) -> bool:
-    due = start.due
-    with record.turn(due.run_id, surface="worker") as turn:
+    def take(turn: Turn) -> bool:
         start.state = turn.state
-        if turn.state.held:
+        if turn.state.held or turn.state.stands_in_line:
             return False
         if not start.is_due(turn.state):
+            turn.need_lock()
             # Ours already, when the first try was committed and its answer lost.
             start.withdraw(turn.now)
             return start.has(Attempt.Status.RUNNING)
         start.take(turn, **_claimed_by(start, turn))
         _begin(start, turn)
-    return True
+        return True
+
+    # Most of the time another process has made it due.
+    tries.look(start.due.run_id)
+    return tries.in_turn(start.due.run_id, take, surface="worker")
 
 
 def _claimed_by(start: Start, turn: Turn) -> dict[str, Any]:
@@ -269,13 +275,16 @@ def _end(start: Start, write: Write, until: float = 0.0) -> Start | None:
 
 def _end_once(start: Start, write: Write, until: float) -> Start | None:
     keys: list[int] = []
+
+    def finish(turn: Turn) -> None:
+        start.finish(turn)
+        write(turn)
+        if time.monotonic() < until and not _leaving.is_set():
+            following = _go_on(turn, keys)
+            start.following += [following] if following else []
+
     try:
-        with record.turn(start.due.run_id, surface="worker") as turn:
-            start.finish(turn)
-            write(turn)
-            if time.monotonic() < until and not _leaving.is_set():
-                following = _go_on(turn, keys)
-                start.following += [following] if following else []
+        tries.in_turn(start.due.run_id, finish, surface="worker")
     except Taken:
         return _over(start)
     except AWAY:

@@ -8,12 +8,13 @@ takes one statement after the other.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from django.db import connection, models
+from django.db import DataError, connection, models
 
 from runs.turns import statements
 
@@ -30,24 +31,44 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A change of the rows with some values."""
+    """A change of the rows with some values; `must` says that there has to be one.
+
+    `now` names a column whose new value has to be about the time that the database has.
+    """
 
     model: type[models.Model]
     changes: tuple[str, ...]
     where: tuple[str, ...]
+    must: bool = False
+    now: str = ""
 
 
 Kind = Insert | Update
 Rows = Sequence[Mapping[str, Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Writes of one kind; where keys of new rows go, and the error of whoever came too late."""
+
+    kind: Kind
+    rows: Rows
+    keys: list[Any] | None = None
+    lost: Exception | None = None
+
+    def wrote(self, result: Any) -> None:
+        """Take what the database says: keys, or how many rows there were."""
+        if self.keys is not None:
+            self.keys.extend(result)
+        elif self.lost is not None and not result:
+            raise self.lost
+
+
 class Batch:
     """Writes in the order they were added; no two of them may be about the same row."""
 
     def __init__(self) -> None:
-        self._kinds: list[Kind] = []
-        self._rows: list[Rows] = []
-        self._then: list[Callable[[Any], None]] = []
+        self._parts: list[Part] = []
 
     def insert(
         self,
@@ -59,11 +80,9 @@ class Batch:
         keys: list[Any] | None = None,
     ) -> None:
         """Add new rows, given by column; `keys`, when given, gets their keys."""
-        if not rows:
-            return
-        self._kinds.append(Insert(model, unique, update, returning=keys is not None))
-        self._rows.append(rows)
-        self._then.append(_nothing if keys is None else keys.extend)
+        if rows:
+            kind = Insert(model, unique, update, returning=keys is not None)
+            self._parts.append(Part(kind, rows, keys=keys))
 
     def update(
         self,
@@ -74,30 +93,60 @@ class Batch:
         **where: Any,
     ) -> None:
         """Change the rows that have these values; raise `lost` when there are none."""
-        self._kinds.append(Update(model, tuple(changes), tuple(where)))
-        self._rows.append([{**_named("set", changes), **_named("if", where)}])
-        self._then.append(_nothing if lost is None else _found_or(lost))
+        self._parts.append(_update_part(model, changes, where, lost))
+
+    def update_first(
+        self,
+        model: type[models.Model],
+        changes: Mapping[str, Any],
+        *,
+        lost: Exception,
+        now: str,
+        **where: Any,
+    ) -> None:
+        """The same before all that was added so far, so that its row is locked before theirs.
+
+        `now` names the column whose new value has to be about the time that the database has.
+        """
+        self._parts.insert(0, _update_part(model, changes, where, lost, now))
 
     def send(self) -> None:
-        """Write everything; the row counts say who has won."""
-        if not self._kinds:
+        """Write everything within a transaction; the row counts say who has won."""
+        if not self._parts:
             return
-        write = _at_once if connection.vendor == "postgresql" else _one_by_one
-        results = write(self._kinds, self._rows)
-        for then, result in zip(self._then, results, strict=True):
-            then(result)
+        if connection.vendor == "postgresql":
+            results = _at_once(self._parts)
+        else:
+            results = [_one(part.kind, part.rows) for part in self._parts]
+        for part, result in zip(self._parts, results, strict=True):
+            part.wrote(result)
+
+    def send_alone(self) -> None:
+        """Write everything as one statement that is its own transaction: all of it or nothing.
+
+        Only PostgreSQL does. What came too late lets the statement fail.
+        """
+        try:
+            results = _at_once(self._parts, alone=True)
+        except DataError as error:
+            number = _LOST.search(str(error))
+            lost = None if number is None else self._parts[int(number[1])].lost
+            if lost is None:
+                raise
+            raise lost from error
+        for part, result in zip(self._parts, results, strict=True):
+            part.wrote(result)
 
 
-def _nothing(_: Any) -> None:
-    pass
-
-
-def _found_or(lost: Exception) -> Callable[[int], None]:
-    def check(count: int) -> None:
-        if not count:
-            raise lost
-
-    return check
+def _update_part(
+    model: type[models.Model],
+    changes: Mapping[str, Any],
+    where: Mapping[str, Any],
+    lost: Exception | None,
+    now: str = "",
+) -> Part:
+    kind = Update(model, tuple(changes), tuple(where), lost is not None, now)
+    return Part(kind, [{**_named("set", changes), **_named("if", where)}], lost=lost)
 
 
 def _named(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,10 +154,6 @@ def _named(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # --- one after the other -------------------------------------------------------------------------
-
-
-def _one_by_one(kinds: Sequence[Kind], given: Sequence[Rows]) -> list[Any]:
-    return [_one(kind, rows) for kind, rows in zip(kinds, given, strict=True)]
 
 
 def _one(kind: Kind, rows: Rows) -> Any:
@@ -126,10 +171,13 @@ def _one(kind: Kind, rows: Rows) -> Any:
 # --- all at once ---------------------------------------------------------------------------------
 
 
-def _at_once(kinds: Sequence[Kind], given: Sequence[Rows]) -> Sequence[Any]:
-    texts = [_text(kind, rows) for kind, rows in zip(kinds, given, strict=True)]
+_LOST: Final = re.compile(r'"lost 0 of part (\d+)"')
+
+
+def _at_once(parts: Sequence[Part], *, alone: bool = False) -> Sequence[Any]:
+    texts = [_text(part.kind, part.rows) for part in parts]
     with connection.cursor() as cursor:
-        cursor.execute(_statement(tuple(kinds)), texts)
+        cursor.execute(_statement(tuple(part.kind for part in parts), alone=alone), texts)
         found: Sequence[Any] = cursor.fetchone()
     return found
 
@@ -179,10 +227,14 @@ def _form(kind: Kind) -> _Form:
 
 
 @lru_cache(maxsize=256)
-def _statement(kinds: tuple[Kind, ...]) -> str:
+def _statement(kinds: tuple[Kind, ...], *, alone: bool) -> str:
     parts, results = [], []
     for number, kind in enumerate(kinds):
         sql, result = (_insert if isinstance(kind, Insert) else _update)(kind)
+        if alone and isinstance(kind, Update) and kind.must:
+            # No number: the statement fails and says why. What is constant would fail at once.
+            lost = f"CAST('lost ' || {result} || ' of part {number}' AS bigint)"
+            result = f"CASE {result} WHEN 0 THEN {lost} ELSE {result} END"
         parts.append(f"part_{number} AS ({sql})")
         results.append(f"(SELECT {result} FROM part_{number})")  # noqa: S608  no values
     return f"WITH {', '.join(parts)} SELECT {', '.join(results)}"
@@ -212,6 +264,8 @@ def _update(kind: Any) -> tuple[str, str]:
     same = " AND ".join(f'here.{column(name)} = given."if_{name}"' for name in kind.where)
     types = [typed("set", name) for name in kind.changes]
     types += [typed("if", name) for name in kind.where]
+    if kind.now:
+        same += f""" AND CLOCK_TIMESTAMP() - given."set_{kind.now}" BETWEEN {_ABOUT}"""
     sql = (
         f"UPDATE {statements.quoted(kind.model._meta.db_table)} AS here SET {sets}"  # noqa: S608  no values
         f" FROM JSON_TO_RECORD(%s::json) AS given({', '.join(types)})"
@@ -220,6 +274,7 @@ def _update(kind: Any) -> tuple[str, str]:
     return sql, "COUNT(*)"
 
 
+_ABOUT: Final = "INTERVAL '-1 second' AND INTERVAL '1 second'"
 _TEXTS: Final = (models.CharField, models.TextField)
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+from django.db import connection
 
 
 class FairLock:
@@ -57,3 +59,10 @@ class FairLock:
 
 
 sqlite_writer = FairLock()
+
+
+def writer() -> AbstractContextManager[None]:
+    """The place of the one writer, where there is only one and it does not write already."""
+    if connection.vendor == "sqlite" and not connection.in_atomic_block:
+        return sqlite_writer.held()
+    return nullcontext()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 from uuid import UUID
 
 from django.db import connection
@@ -28,6 +28,9 @@ V = TypeVar("V")
 REMEMBERED: Final = 512
 
 
+_memories: list[Memory[Any, Any]] = []
+
+
 class Memory(Generic[K, V]):
     """The most recently used values, safe for threads."""
 
@@ -35,6 +38,7 @@ class Memory(Generic[K, V]):
         self._size = size
         self._lock = threading.Lock()
         self._values: OrderedDict[K, V] = OrderedDict()
+        _memories.append(self)
 
     def get(self, key: K) -> V | None:
         with self._lock:
@@ -157,7 +161,5 @@ def identity_of(digest: str) -> str:
 
 def forget() -> None:
     """Drop everything remembered, as a fresh process would start."""
-    _states.clear()
-    _shapes.clear()
-    _identities.clear()
-    _places.clear()
+    for memory in _memories:
+        memory.clear()

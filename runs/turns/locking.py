@@ -17,12 +17,13 @@ from runs.models import Run
 from runs.turns import statements
 
 AT_ONCE: Final = 200
+Found = tuple[Run, datetime | str, list[Event]]
 # No turn does anything but think between its statements. Whoever is silent for so long was stopped
 # or cut off, and would keep the run, and a sweep that comes to it, waiting for as long as it is.
 SILENT_MS = 30_000
 
 
-def locked(run_id: UUID, after: int) -> tuple[Run, datetime | str, list[Event]] | None:
+def locked(run_id: UUID, after: int) -> Found | None:
     """The run, locked until the end, and events that follow the one numbered `after`.
 
     They may be only the first of them: the lock may be granted long after they were looked up.
@@ -31,8 +32,17 @@ def locked(run_id: UUID, after: int) -> tuple[Run, datetime | str, list[Event]] 
         # SQLite is in this process and needs no saving of ways.
         found = statements.lock(Run, pk=run_id)
         return None if found is None else (*found, [])
+    return _read(run_id, after, lock=True)
+
+
+def looked(run_id: UUID, after: int) -> Found | None:
+    """The same without a lock, as all of it was in one moment; PostgreSQL alone."""
+    return _read(run_id, after, lock=False)
+
+
+def _read(run_id: UUID, after: int, *, lock: bool) -> Found | None:
     with connection.cursor() as cursor:
-        cursor.execute(_lock(), [after, run_id])
+        cursor.execute(_select(lock=lock), [after, run_id])
         row = cursor.fetchone()
     if row is None:
         return None
@@ -41,9 +51,13 @@ def locked(run_id: UUID, after: int) -> tuple[Run, datetime | str, list[Event]] 
 
 
 @lru_cache
-def _lock() -> str:
+def _select(*, lock: bool) -> str:
     columns = ", ".join(f"here.{statements.quoted(f.column)}" for f in Run._meta.concrete_fields)
     events = statements.quoted(EventRow._meta.db_table)
+    silent, locked = "''", ""
+    if lock:
+        silent = f"SET_CONFIG('idle_in_transaction_session_timeout', '{SILENT_MS}', TRUE)"
+        locked = "FOR NO KEY UPDATE"
     return f"""
 SELECT {columns}, CLOCK_TIMESTAMP(), (
     SELECT JSON_AGG(JSON_BUILD_ARRAY(
@@ -52,8 +66,8 @@ SELECT {columns}, CLOCK_TIMESTAMP(), (
     FROM (
         SELECT * FROM {events} WHERE run_id = here.id AND seq > %s ORDER BY seq LIMIT {AT_ONCE}
     ) AS news
-), SET_CONFIG('idle_in_transaction_session_timeout', '{SILENT_MS}', TRUE)
-FROM {statements.quoted(Run._meta.db_table)} AS here WHERE here.id = %s FOR NO KEY UPDATE
+), {silent}
+FROM {statements.quoted(Run._meta.db_table)} AS here WHERE here.id = %s {locked}
 """  # noqa: S608  no values
 
 

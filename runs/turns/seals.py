@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from uuid import UUID
 
 from django.conf import settings
+
+from runs.kernel import chain
+from runs.models import Event as EventRow
+from runs.turns import folding
 
 
 def seal_of(run_id: object, seq: int, head: str) -> str:
@@ -17,3 +22,12 @@ def seal_of(run_id: object, seq: int, head: str) -> str:
 def is_seal(given: str, run_id: object, seq: int, head: str) -> bool:
     """Whether this is the seal that this installation made for that head."""
     return hmac.compare_digest(given.encode(), seal_of(run_id, seq, head).encode())
+
+
+def head_of_before(run_id: UUID, last_seq: int) -> str:
+    """The hash that a record of before there were hashes would have by now."""
+    rows = EventRow.objects.filter(run_id=run_id, seq__lte=last_seq).order_by("seq")
+    head = chain.START
+    for row in rows.iterator():
+        head = chain.next_hash(head, folding.to_event(row))
+    return head

@@ -11,6 +11,7 @@ from runs import record
 from runs.models import Artifact, Attempt, Event, Run, Step
 from runs.shapes.steps import fn_job
 from runs.turns import statements
+from runs.turns.clock import moment_of
 from tests import flows
 
 pytestmark = pytest.mark.django_db
@@ -60,7 +61,7 @@ def test_what_is_read_is_what_the_orm_reads(run: Run) -> None:
     read, now = found
     assert statements.columns_of(read) == statements.columns_of(flows.fresh(run))
     assert read._state.adding is False
-    assert abs(record.database_now() - record._moment(now)).total_seconds() < 20
+    assert abs(record.database_now() - moment_of(now)).total_seconds() < 20
     assert statements.lock(Run, pk=UUID(int=7)) is None
 
 
