@@ -51,6 +51,7 @@ class InboxNews:
         self._told: dict[UUID, str] = {}
         self._newest: datetime | None = None
         self._counts: dict[str, int] = {}
+        self._open_here: list[Request] = []
 
     def frame(self) -> str:
         """Read the inbox anew and write the difference; empty when there is none.
@@ -73,22 +74,15 @@ class InboxNews:
         out = []
         if counts != self._counts:
             self._counts = counts
-            total = {"inbox_count": counts["unclaimed"] + counts["mine"]}
-            html = render_to_string("shared/_count.html", total)
-            out.append(_partial("#inbox-count", "outerHTML", html))
-            for tab, number in counts.items():
-                count = {"key": tab, "count": count_text(number)}
-                html = render_to_string("shared/_tab_count.html", count)
-                out.append(_partial(f"#tab-{tab}-count", "outerHTML", html))
-        open_here = queries.open_for(who, WATCHED)
+            out += self._counted()
+        open_here = self._open_here = queries.open_for(who, WATCHED)
         elsewhere = queries.open_elsewhere(who, WATCHED)
         shown = {row.pk: _seen(row) for row in [*elsewhere, *open_here]}
         watched = self._watched(who)
         known, self._known = self._known, shown
         newest, self._newest = self._newest, max((one.at for one in shown.values()), default=None)
         if known is None:
-            fresh = [row for row in open_here if self._since and row.created_at >= self._since]
-            return "".join(out + [_news(row) for row in fresh])
+            return "".join(out + self._asked_since(self._since))
         # With more open questions than are watched, an old one moves up when another is answered.
         is_whole = len(known) < WATCHED
         out += [
@@ -99,6 +93,24 @@ class InboxNews:
         changed = {pk for pk in known.keys() | shown.keys() if _mark(known, pk) != _mark(shown, pk)}
         watched -= known.keys() | shown.keys()
         return "".join(out + self._changed(who, changed | watched, known.keys() | watched))
+
+    def opening(self, since: int) -> str:
+        """What a page lacks that was made at `since`, by what the last frame read."""
+        made = datetime.fromtimestamp(since, UTC) if since else None
+        return "".join(self._counted() + self._asked_since(made))
+
+    def _counted(self) -> list[str]:
+        total = {"inbox_count": self._counts["unclaimed"] + self._counts["mine"]}
+        html = render_to_string("shared/_count.html", total)
+        out = [_partial("#inbox-count", "outerHTML", html)]
+        for tab, number in self._counts.items():
+            count = {"key": tab, "count": count_text(number)}
+            html = render_to_string("shared/_tab_count.html", count)
+            out.append(_partial(f"#tab-{tab}-count", "outerHTML", html))
+        return out
+
+    def _asked_since(self, since: datetime | None) -> list[str]:
+        return [_news(row) for row in self._open_here if since and row.created_at >= since]
 
     def _watched(self, who: Principal) -> set[UUID]:
         """What changed since the last look of everything this person may see, and was not told.

@@ -17,12 +17,16 @@ from django.urls import path  # noqa: E402
 from gates.consumers import InboxConsumer  # noqa: E402
 from obversa_site.around import Around  # noqa: E402
 from obversa_site.bodies import BoundedBodies, bound_daphne  # noqa: E402
+from obversa_site.draining import drain_daphne  # noqa: E402
 from obversa_site.origins import SameOrigin  # noqa: E402
+from obversa_site.outlets import Outlets, open_outlets  # noqa: E402
 from obversa_site.presence import when_serving  # noqa: E402
 from runs.consumers import RunConsumer  # noqa: E402
 
 bound_daphne()
+open_outlets()
 when_serving()
+drain_daphne()
 sockets = URLRouter(
     [
         path("ws/runs/<uuid:pk>/", RunConsumer.as_asgi()),
@@ -33,7 +37,9 @@ application = Around(
     ProtocolTypeRouter(
         {
             "http": BoundedBodies(pages),
-            "websocket": AllowedHostsOriginValidator(SameOrigin(AuthMiddlewareStack(sockets))),
+            "websocket": Outlets(
+                AllowedHostsOriginValidator(SameOrigin(AuthMiddlewareStack(sockets)))
+            ),
         }
     )
 )

@@ -50,13 +50,13 @@ def one_database_for_all(app_configs: Sequence[AppConfig] | None, **_: Any) -> l
 
 @register()
 def news_for_all(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
-    """Without Redis a page learns of another process's work only when it looks again."""
-    if not settings.CELERY_BROKER_URL or hasattr(settings, "CHANNEL_LAYERS"):
+    """Without a bell a page learns of another process's work only when it looks again."""
+    if not settings.CELERY_BROKER_URL or settings.OBVERSA_BELL != "process":
         return []
     return [
         Warning(
-            "A broker is configured, but no channel layer: pages lag behind by up to two seconds.",
-            hint="Set CHANNEL_REDIS_URL.",
+            "A broker is configured, but no bell: pages lag behind by up to two seconds.",
+            hint="Set CHANNEL_REDIS_URL, or leave OBVERSA_BELL empty on PostgreSQL.",
             id="obversa.W003",
         )
     ]

@@ -10,6 +10,7 @@ import django_stubs_ext
 import environ
 from kombu import Queue
 
+from obversa_site.bells import bell
 from obversa_site.databases import database
 from obversa_site.home import ready_home, secret_key
 from obversa_site.logs import logging_config
@@ -173,6 +174,13 @@ if _channel_redis := env.str("CHANNEL_REDIS_URL", default=""):
             "CONFIG": {"hosts": [{"address": _channel_redis, "socket_timeout": None}]},
         }
     }
+
+OBVERSA_BELL: str = bell(
+    env.str("OBVERSA_BELL", default=""),
+    redis=_channel_redis,
+    broker=CELERY_BROKER_URL,
+    engine=DATABASES["default"]["ENGINE"],
+)
 
 vars().update(env.email_url("EMAIL_URL", default="consolemail://"))
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = f"Obversa <obversa@{_address.hostname or 'localhost'}>"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from django.template.loader import render_to_string
@@ -14,7 +14,7 @@ from runs import access, admission, queries, reruns
 from runs.kernel.events import Event, EventKind, Path
 from runs.models import Run, Step
 from runs.pages import event_lines, round_lines, rounds, run_graph, step_views, words
-from runs.people.actors import actor_label
+from runs.people.actors import actor_label, actor_labels
 from runs.people.principals import Principal
 from runs.plaintext import visible
 from runs.turns import folding, spending
@@ -47,19 +47,31 @@ def run_page(who: Principal, run: Run, before: int | None = None) -> dict[str, A
     }
 
 
-def run_parts(run: Run, only: Iterable[Path] | None = None) -> dict[str, Any]:
+def run_parts(run: Run) -> dict[str, Any]:
     """What changes while a run goes: its facts, what it waits for, its steps and files."""
-    waiting = step_views.waiting_of(run)
+    rows = step_views.Rows.of(run)
     found = rounds.rounds_of_run(run)
+    steps = step_views.step_views(run, timezone.now(), rows, found)
+    return _parts(run, rows, found, steps, actor_label(run.started_by))
+
+
+def _parts(
+    run: Run,
+    rows: step_views.Rows,
+    found: Mapping[Path, rounds.Rounds],
+    steps: list[step_views.StepView],
+    started_by: str,
+) -> dict[str, Any]:
+    waiting = step_views.waiting_of(run, rows.waiting)
     return {
-        "run": _facts(run, len(waiting)) | again_of(run, found.get(())),
+        "run": _facts(run, len(waiting), started_by) | again_of(run, found.get(())),
         "waiting": waiting,
-        "steps": step_views.step_views(run, timezone.now(), only, found),
-        "artifacts": [view for _, view in step_views.artifacts_of(run)],
+        "steps": steps,
+        "artifacts": [view for _, view in rows.files],
     }
 
 
-def _facts(run: Run, waiting: int) -> dict[str, Any]:
+def _facts(run: Run, waiting: int, started_by: str) -> dict[str, Any]:
     word = words.RUN_WORDS[run.status]
     if run.status == Run.Status.WAITING and waiting:
         word = f"waits for {waiting} {'answer' if waiting == 1 else 'answers'}"
@@ -77,7 +89,7 @@ def _facts(run: Run, waiting: int) -> dict[str, Any]:
         "is_stream": run.kind == Run.Kind.EXTERNAL,
         "status_word": word,
         "overridden": run.overridden,
-        "started_by": visible(actor_label(run.started_by)),
+        "started_by": visible(started_by),
         "again_of_url": None
         if run.rerun_of_id is None
         else reverse("runs:run", args=[run.rerun_of_id]),
@@ -149,32 +161,74 @@ def actions(who: Principal, run: Run) -> dict[str, Any]:
     }
 
 
-def frame(run: Run, events: list[Event], known: dict[str, str]) -> str:
-    """The frame that brings a page from its last event to the end of `events`.
+class Shown:
+    """What the pages that follow one tail have by now: a frame says only what differs from it."""
 
-    `known` holds the parts as the page has them; parts that did not change are left out, and the
-    rest are written back into it. Only the steps that the events touch are read.
-    """
-    spending.saw(run.pk, events)
-    parts = run_parts(run, _touched(events, folding.places_of(run.definition_id)))
-    rows = "".join(
-        render_to_string("runs/_event.html", {"event": view})
-        for view in event_lines.event_views(events, folding.places_of(run.definition_id))
-    )
-    out = [_partial("run-events", "beforeend", rows)]
-    for name, template in (
-        ("run-status", "runs/_run_facts.html"),
-        ("run-waiting", "runs/_run_waiting.html"),
-        ("run-artifacts", "runs/_artifacts.html"),
-    ):
-        html = render_to_string(template, parts)
-        if known.get(name) != html:
-            known[name] = html
-            out.append(_partial(name, "outerHTML", html))
-    for step in parts["steps"]:
-        html = render_to_string("runs/_step.html", {"step": step})
-        out.append(_partial(f"step-{step.path_id}", "outerHTML", html))
-    return "".join(out)
+    def __init__(self, parts: dict[str, str] | None = None) -> None:
+        """`parts` holds the html of the parts by their ids; it is kept up to date."""
+        self._parts = {} if parts is None else parts
+        self._files: list[tuple[Path, step_views.FileView]] | None = None
+        self._names: dict[str, str] = {}
+
+    def forget_names(self) -> None:
+        """Ask again what people are called."""
+        self._names = {}
+
+    def frame(self, run: Run, events: list[Event]) -> str:
+        """The frame that brings a page from its last event to the end of `events`.
+
+        Only the steps that the events touch are read, and files only when there are new ones.
+        """
+        spending.saw(run.pk, events)
+        state = folding.state_at(run.pk, run.last_seq, news=events)
+        places = folding.places_of(run.definition_id)
+        if any(event.kind == EventKind.ARTIFACT for event in events):
+            self._files = None
+        rows = step_views.Rows.of(run, _touched(events, places), self._files)
+        self._files = rows.files
+        found = (
+            {}
+            if run.definition_id is None
+            else rounds.rounds_of(state, folding.shape_of(run.definition_id))
+        )
+        steps = step_views.step_views(run, timezone.now(), rows, found, some=True)
+        names = self._names_of({run.started_by, *(event.actor for event in events)})
+        parts = _parts(run, rows, found, steps, names[run.started_by])
+        lines = "".join(
+            render_to_string("runs/_event.html", {"event": view})
+            for view in event_lines.event_views(events, places, names)
+        )
+        out = [_partial("run-events", "beforeend", lines)]
+        changed = {}
+        for name, template in _CHANGING.items():
+            html = render_to_string(template, parts)
+            if self._parts.get(name) != html:
+                changed[name] = html
+                out.append(_partial(name, "outerHTML", html))
+        for step in parts["steps"]:
+            html = render_to_string("runs/_step.html", {"step": step})
+            out.append(_partial(f"step-{step.path_id}", "outerHTML", html))
+        # A reading that failed before has told nothing: the next one tells it.
+        self._parts |= changed
+        return "".join(out)
+
+    def _names_of(self, actors: set[str]) -> dict[str, str]:
+        unknown = actors - self._names.keys()
+        if unknown:
+            self._names |= actor_labels(unknown)
+        return self._names
+
+
+_CHANGING: Final = {
+    "run-status": "runs/_run_facts.html",
+    "run-waiting": "runs/_run_waiting.html",
+    "run-artifacts": "runs/_artifacts.html",
+}
+
+
+def frame(run: Run, events: list[Event], known: dict[str, str]) -> str:
+    """One frame for a page that has the parts `known`; they are brought up to date."""
+    return Shown(known).frame(run, events)
 
 
 def _touched(events: list[Event], places: Iterable[Path]) -> set[Path]:

@@ -106,10 +106,16 @@ class EventView:
 
 
 def event_views(
-    events: list[Event], places: Mapping[Path, Mapping[str, Any]] | None = None
+    events: list[Event],
+    places: Mapping[Path, Mapping[str, Any]] | None = None,
+    labels: Mapping[str, str] | None = None,
 ) -> list[EventView]:
-    """The events as lines, with one query for all names; `places` are the steps of the run."""
-    labels = actor_labels(event.actor for event in events)
+    """The events as lines, with one query for all names; `places` are the steps of the run.
+
+    `labels` are the names, where they are known.
+    """
+    if labels is None:
+        labels = actor_labels(event.actor for event in events)
     return [
         EventView(
             seq=event.seq,

@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Self
 from uuid import UUID
 
+from django.db.models import Q
 from django.urls import reverse
 
 from runs.kernel.slots import REVIEW
@@ -80,6 +81,48 @@ class StepView:
     artifacts: list[FileView] = field(default_factory=list)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """What a page or a frame shows of a run, each table read once.
+
+    `steps` are all of them or those at some places, `waiting` those that ask, oldest first, and
+    `files` what is attached with the step it belongs to.
+    """
+
+    steps: list[Step]
+    waiting: list[Step]
+    files: list[tuple[tuple[str, ...], FileView]]
+
+    @classmethod
+    def of(
+        cls,
+        run: Run,
+        only: Iterable[Sequence[str]] | None = None,
+        files: list[tuple[tuple[str, ...], FileView]] | None = None,
+    ) -> Self:
+        """Read them; `files` are what is known to be there."""
+        places = None if only is None else {tuple(path) for path in only}
+        found = run.steps.all()
+        if places is not None:
+            asks = Q(status=Step.Status.WAITING) & ~Q(request_id="")
+            here = Q(path__in=[list(path) for path in places])
+            found = found.filter(here if run.is_final else here | asks)
+        steps = list(found)
+        waiting = [step for step in steps if _asks(step) and not run.is_final]
+        if places is not None:
+            steps = [step for step in steps if tuple(step.path) in places]
+        return cls(
+            steps=steps,
+            waiting=sorted(waiting, key=lambda step: step.started_at or run.created_at),
+            files=artifacts_of(run) if files is None else files,
+        )
+
+
+def _asks(step: Step) -> bool:
+    is_waiting = step.status == Step.Status.WAITING and bool(step.request_id)
+    return is_waiting and step.kind not in SCOPES
+
+
 def question_of(step: Step) -> str:
     """The question a waiting step shows, from the step's own row."""
     return first_line(step.summary.removeprefix(_WAITING), 200) or "A question waits."
@@ -88,19 +131,23 @@ def question_of(step: Step) -> str:
 def step_views(
     run: Run,
     now: datetime,
-    only: Iterable[Sequence[str]] | None = None,
+    rows: Rows | None = None,
     rounds: Mapping[tuple[str, ...], Rounds] | None = None,
+    *,
+    some: bool = False,
 ) -> list[StepView]:
-    """The steps in order, with bars on one axis that ends now or with the run."""
-    steps = list(
-        run.steps.all() if only is None else run.steps.filter(path__in=[list(p) for p in only])
-    )
+    """The steps in order, with bars on one axis that ends now or with the run.
+
+    `some` says that the rows have not all of them.
+    """
+    rows = Rows.of(run) if rows is None else rows
+    steps = rows.steps
     files: dict[tuple[str, ...], list[FileView]] = defaultdict(list)
-    for artifact in artifacts_of(run):
-        files[artifact[0]].append(artifact[1])
+    for path, file in rows.files:
+        files[path].append(file)
     start, total = _axis(run, now)
     ids = {tuple(step.path): f"s{step.position}" for step in steps}
-    if only is not None and any(step.sent_back_to or step.path[-1:] == [REVIEW] for step in steps):
+    if some and any(step.sent_back_to or step.path[-1:] == [REVIEW] for step in steps):
         places = run.steps.values_list("path", "position")
         ids = {tuple(path): f"s{position}" for path, position in places}
     scopes = {tuple(step.parent[:-1]) for step in steps if len(step.parent) > 1}
@@ -271,7 +318,7 @@ def _output(step: Step) -> str:
     return step.summary if is_long and not shown and step.kind != "approval" else shown
 
 
-def waiting_of(run: Run) -> list[dict[str, Any]]:
+def waiting_of(run: Run, waiting: Iterable[Step]) -> list[dict[str, Any]]:
     """The questions the run waits for, oldest first; those of a stream as its record has them."""
     if run.is_final:
         return []
@@ -286,8 +333,7 @@ def waiting_of(run: Run) -> list[dict[str, Any]]:
             }
             for request in asked[:OPEN_SHOWN]
         ]
-    steps = run.steps.filter(status=Step.Status.WAITING).exclude(request_id="")
-    found = list(steps.exclude(kind__in=SCOPES).order_by("started_at"))
+    found = list(waiting)
     over = answered(run, found)
     return [
         {

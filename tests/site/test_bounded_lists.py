@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -10,7 +10,7 @@ from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 
 from gates import services
-from runs import record
+from runs import live, record
 from runs.feeds import bounded, tails
 from runs.feeds.tails import Feeds
 from tests import factories, flows
@@ -108,14 +108,24 @@ async def test_a_page_that_comes_late_gets_large_events_in_parts() -> None:
     sent: list[str] = []
 
     class Page:
-        async def send(self, text_data: str) -> None:
-            sent.append(text_data)
+        scope: ClassVar[dict[str, Any]] = {}
 
-        async def ask_again(self) -> bool:
+        def __init__(self) -> None:
+            self.outlet = self
+
+        def show(self, frame: str) -> bool:
+            sent.append(frame)
             return True
 
-    feed, page = tails.Feed(run.pk, Feeds()), Page()
-    await feed.join(page, 0)
+        async def drained(self) -> None:
+            """A reader that is quick."""
+
+        async def refuse(self, code: int) -> None:
+            raise AssertionError(code)
+
+    page: Any = Page()
+    feed = tails.Feed(run.pk, Feeds())
+    await feed.join(page, 0, live.hub.told)
     feed.leave(page)
     await sync_to_async(connections.close_all)()
 
