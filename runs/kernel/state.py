@@ -18,6 +18,7 @@ from runs.kernel import (
     scopes,
     sessions,
     spending,
+    standing,
 )
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind, Path
 from runs.kernel.evolving import evolve
@@ -25,9 +26,7 @@ from runs.kernel.outcomes import Outcome
 from runs.kernel.retries import MAX_WAIT_MS, Limits
 from runs.kernel.scopes import NodeState, NodeStatus, Scope
 from runs.kernel.slots import (
-    ADMITTED,
     JOB,
-    QUEUED,
     REVIEW,
     WHEN,
     RunState,
@@ -77,7 +76,7 @@ def _run_start(state: RunState, event: Event) -> RunState:
         again = sessions.reopened(state, session)
         # What began as a dry run never turns into a real one on its way.
         again = evolve(again, dry_run=again.dry_run or event.fields.get("dryRun") is True)
-        again = _out_of_line(again)
+        again = standing.left(again)
         return evolve(again, params=params, limits=_limits(event), spent=spending.NOTHING)
     begun = evolve(
         state,
@@ -346,17 +345,8 @@ def _resumed(state: RunState, _event: Event) -> RunState:
             if scope.nodes[name].status == "paused" and slot is not None and slot.status == "ended":
                 state = put_node(state, path, name, status="idle", outcome=None)
     state = loopfold.resumed(state)
-    state = _out_of_line(state)
+    state = standing.left(state)
     return evolve(state, held="", resumed=state.resumed | sessions.answered(state))
-
-
-def _out_of_line(state: RunState) -> RunState:
-    """Whoever stopped while it stood in line has left it, and takes its place there anew."""
-    return evolve(state, admission="") if state.admission == QUEUED else state
-
-
-def _in_line(state: RunState, event: Event, admission: str) -> RunState:
-    return evolve(state, admission=admission, lends=event.fields.get("lends") is True)
 
 
 # What a step waits for; any other question of a run holds nothing up.
@@ -378,8 +368,6 @@ _HANDLERS: Final[Mapping[str, Callable[[RunState, Event], RunState]]] = {
     EventKind.RUN_CANCEL: lambda state, _event: evolve(state, cancelled=True),
     EventKind.RUN_HELD: lambda state, event: evolve(state, held=event.fields["reason"]),
     EventKind.RUN_RESUMED: _resumed,
-    EventKind.RUN_QUEUED: lambda state, event: _in_line(state, event, QUEUED),
-    EventKind.RUN_ADMITTED: lambda state, event: _in_line(state, event, ADMITTED),
     EventKind.GRAPH_START: _graph_start,
     EventKind.NODE: _graph_node,
     EventKind.SEND_BACK: _send_back,
@@ -399,5 +387,6 @@ _HANDLERS: Final[Mapping[str, Callable[[RunState, Event], RunState]]] = {
     **agentfold.HANDLERS,
     **deadlines.HANDLERS,
     **quorums.HANDLERS,
+    **standing.HANDLERS,
     **loopfold.HANDLERS,
 }
