@@ -26,7 +26,8 @@ FORM: dict[str, Any] = {
     "required": ["channel"],
 }
 ELSEWHERE = (
-    "/runs/", "/workflows/", "/workflows/release/start/", "/teams/", "/settings/", "/nowhere/",
+    "/runs/", "/workflows/", "/workflows/release/start/", "/teams/", "/settings/", "/operations/",
+    "/nowhere/",
 )  # fmt: skip
 LOOKS = [("desk", "light"), ("phone", "dark"), ("desk", "dark"), ("phone", "light")]
 
@@ -45,7 +46,13 @@ def questions(bot: Bot) -> list[Request]:
     user(
         "ada",
         groups=["Release"],
-        perms=["gates.change_request", "gates.view_request", "runs.add_run", "gates.change_team"],
+        perms=[
+            "gates.change_request",
+            "gates.view_request",
+            "runs.add_run",
+            "gates.change_team",
+            "runs.view_run",
+        ],
     )
     make_run(audience={"users": ["ada"]})
     about = {"service": "shop", "changes": [{"id": "abc1234", "subject": "Fix it"}], "on": True}

@@ -21,6 +21,7 @@ READS: Final = {
     "see-run": ("/runs/{run}", "/runs/{run}/"),
     "events": ("/runs/{run}/events", "/runs/{run}/"),
     "stream": ("/runs/{run}/stream", ""),
+    "operations": ("", "/operations/"),
     "file": ("/runs/{run}/artifacts/{file}", "/runs/{run}/artifacts/{file}/"),
 }
 # What is POSTed, where; the body of the API's and of the page's.

@@ -56,6 +56,7 @@ events           session,key    +        +      0        +       +        +    +
 stream           session,key    +        +      0        +       +        +    +     ?
 watch            socket         +        +      0        +       +        +    0     0
 news             socket         +        +      +        +       +        +    ?     ?
+operations       page           -        +      -        -       +        +    ?     ?
 file             page           +        +      0        +       +        +    ?     ?
 file             session,key    +        +      0        +       +        +    +     ?
 start            page           +        -      0        0       -        -    ?     ?
