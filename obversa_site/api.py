@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
 from typing import Any, Final, cast
 
+from django.conf import settings
+from django.core.exceptions import SuspiciousOperation, TooManyFieldsSent
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.multipartparser import MultiPartParserError
 from django.http.response import HttpResponseBase
@@ -98,8 +100,8 @@ def _is_empty_form(request: HttpRequest) -> bool:
         return False
     try:
         return not (request.POST or request.FILES)
-    except MultiPartParserError:
-        return False  # it calls itself a form and is none
+    except (MultiPartParserError, SuspiciousOperation):
+        return False  # it calls itself a form and is none, or has more fields than any
 
 
 class Api(NinjaAPI):
@@ -131,10 +133,15 @@ def _in_json(pattern: URLResolver | URLPattern) -> URLResolver | URLPattern:
             return _said(request, cast(HttpResponseBase, view(request, **kwargs)))
         except Http404:
             return refusal("not-found", "There is nothing at this address.")
+        except TooManyFieldsSent:
+            return _too_many_fields()
 
     @wraps(view)
     async def answer_async(request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
-        return _said(request, await cast(Awaitable[HttpResponseBase], view(request, **kwargs)))
+        try:
+            return _said(request, await cast(Awaitable[HttpResponseBase], view(request, **kwargs)))
+        except TooManyFieldsSent:
+            return _too_many_fields()
 
     # A session shows its token in obversa_site/auth.py, a key needs none.
     pattern.callback = csrf_exempt(answer_async if inspect.iscoroutinefunction(view) else answer)
@@ -149,6 +156,12 @@ def _said(request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBase:
     told = refusal("method-not-allowed", f"This address takes {allowed}.")
     told["Allow"] = allowed
     return told
+
+
+def _too_many_fields() -> HttpResponse:
+    """Nobody reads a thousand parameters."""
+    most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
+    return refusal("validation", f"An address takes at most {most} parameters.")
 
 
 def _unknown(request: HttpRequest, rest: str) -> HttpResponse:

@@ -38,7 +38,7 @@ application = Around(
         {
             "http": BoundedBodies(pages),
             "websocket": Outlets(
-                AllowedHostsOriginValidator(SameOrigin(AuthMiddlewareStack(sockets)))
+                SameOrigin(AllowedHostsOriginValidator(AuthMiddlewareStack(sockets)))
             ),
         }
     )

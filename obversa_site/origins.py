@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from channels.security.websocket import WebsocketDenier
 from django.conf import settings
@@ -30,6 +31,10 @@ class SameOrigin:
 
 def is_same(origin: str, host: str) -> bool:
     """Whether an Origin header names the host of the Host header, port included."""
+    try:
+        urlsplit(origin)
+    except ValueError:
+        return False  # such as http://[::1, on which a reader of addresses fails
     scheme, _, place = origin.partition("://")
     port = _DEFAULT_PORTS.get(scheme)
     return bool(host) and port is not None and host in (place, f"{place}{port}")

@@ -114,6 +114,7 @@ def world_of_ada() -> World:
             "channels": told.pk,
             "add": "webhook",
             "notifications": sent.uid,
+            "messages": sent.uid,
             "person": "MQ",
             "token": "abc-0123456789",
             "rest": "nothing/here",
