@@ -25,6 +25,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--every", type=float, default=1.5, help="seconds from run to run")
     parser.add_argument("--kill-every", type=float, default=8.0, help="seconds from kill to kill")
     parser.add_argument("--seed", type=int, default=0, help="of who is killed when, and how")
+    parser.add_argument("--roll", action="store_true", help="roll a new version out, kill nothing")
     parser.add_argument("--keep", type=Path, help="leave everything in this folder")
     given = parser.parse_args(arguments)
     options = Options(
@@ -35,6 +36,7 @@ def main(arguments: list[str]) -> int:
         every=given.every,
         kill_every=given.kill_every,
         seed=given.seed,
+        rolls=given.roll,
     )
     if given.keep is not None:
         given.keep.mkdir(parents=True)

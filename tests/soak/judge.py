@@ -47,6 +47,23 @@ def judge(ledger: Ledger, posts: list[dict[str, Any]], inboxes: list[InboxPage])
     return found
 
 
+def judge_rollout(ledger: Ledger, found: Judgement) -> None:
+    """Where processes are only stopped in good order nobody outside may notice."""
+    noticed = [
+        f"{what}: {count} times {status}"
+        for (what, status), count in sorted(ledger.replies.items())
+        if status.startswith("5") or status.endswith("Error")
+    ]
+    found.count("calls that failed", noticed)
+    found.count("processes that did not stop", [one for one in ledger.told if "stop within" in one])
+    lost = Event.objects.filter(kind=EventKind.STEP_LOST).count()
+    found.count("steps interrupted", ["interrupted"] * lost)
+    noted = Event.objects.filter(kind=EventKind.LOG, payload__contains="The code of this workflow")
+    found.figures["runs begun by one version, ended by the next"] = noted.count()
+    by_next = Event.objects.filter(payload__contains="done by the next version").count()
+    found.count("work of the next version not seen", [] if by_next else ["none"])
+
+
 # --- runs ----------------------------------------------------------------------------------------
 
 

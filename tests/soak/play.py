@@ -40,6 +40,8 @@ class Options:
     every: float = 1.5
     kill_every: float = 8.0
     seed: int = 0
+    # Roll a new version out instead of killing.
+    rolls: bool = False
 
 
 def play(home: Path, options: Options) -> tuple[Judgement, Ledger]:
@@ -54,7 +56,8 @@ def play(home: Path, options: Options) -> tuple[Judgement, Ledger]:
             # What needs Django is loaded once it knows its database.
             from tests.soak.breaker import Breaker
             from tests.soak.crowd import Crowd, at_work
-            from tests.soak.judge import judge
+            from tests.soak.judge import judge, judge_rollout
+            from tests.soak.roller import Roller
             from tests.soak.watchers import Audience
 
             persons, starter = people(options.people)
@@ -63,7 +66,11 @@ def play(home: Path, options: Options) -> tuple[Judgement, Ledger]:
             threads = at_work(crowd, options.every, ANSWERERS)
             audience = Audience(crowd)
             audience.begin()
-            breaker = Breaker(made, ledger, options.kill_every, options.seed)
+            breaker: Breaker | Roller = (
+                Roller(made, ledger, options.kill_every)
+                if options.rolls
+                else Breaker(made, ledger, options.kill_every, options.seed)
+            )
             say(f"under load at {made.address}")
             breaker.begin()
             _for_minutes(options.minutes, ledger)
@@ -78,7 +85,10 @@ def play(home: Path, options: Options) -> tuple[Judgement, Ledger]:
                 thread.join(60)
             say("judging")
             ledger.told += made.overstayed()
-            return judge(ledger, outside.messages, audience.inboxes), ledger
+            found = judge(ledger, outside.messages, audience.inboxes)
+            if options.rolls:
+                judge_rollout(ledger, found)
+            return found, ledger
 
 
 def say(text: str) -> None:
