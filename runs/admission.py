@@ -80,9 +80,7 @@ def _admit(key: str) -> int:
 
 def _next(key: str, without: Collection[UUID]) -> UUID | None:
     """The first in this line whom no limit keeps out, as far as one sees without their locks."""
-    taken = dict(
-        Admission.objects.filter(admitted=True).values_list("key").annotate(Count("pk")).order_by()
-    )
+    taken = _taken()
     full = [one.key for one in Limit.objects.all() if taken.get(one.key, 0) >= one.most]
     if key in full:
         return None
@@ -93,10 +91,19 @@ def _next(key: str, without: Collection[UUID]) -> UUID | None:
     return line.order_by("rank", "id").values_list("run_id", flat=True).first()
 
 
+def _taken(keys: Collection[str] | None = None) -> dict[str, int]:
+    """How many places are taken under these limits, or under all."""
+    held = Admission.objects.filter(admitted=True)
+    if keys is not None:
+        held = held.filter(key__in=list(keys))
+    return dict(held.values_list("key").annotate(Count("pk")).order_by())
+
+
 def places_of(runs: Iterable[Run]) -> dict[UUID, list[Place]]:
     """Where each of these runs stands that waits for its turn, the longest line first.
 
-    Two statements for all of them; a line is read once, and as far as it goes.
+    A limit under which there is room is left out where another one keeps the run waiting. Three
+    statements for all of them; a line is read once.
     """
     key_of = Run._meta.pk.get_db_prep_value
     wanted = {key_of(run.pk, connection): run.pk for run in runs if run.admission == QUEUED}
@@ -107,11 +114,16 @@ def places_of(runs: Iterable[Run]) -> dict[UUID, list[Place]]:
         rows = cursor.fetchall()
     named = Limit.objects.filter(key__in={key for _, key, _ in rows})
     limits = dict(named.values_list("key", "most"))
+    taken = _taken(limits)
+    full = {key for key, most in limits.items() if taken.get(key, 0) >= most}
     found: dict[UUID, list[Place]] = defaultdict(list)
-    for run, key, position in sorted(rows, key=lambda row: (-row[2], row[1])):
+    for run, key, position in sorted(rows, key=lambda row: (row[1] not in full, -row[2])):
         kind, _, name = key.partition(":")
         place = Place(kind=kind, name=name, limit=limits.get(key, 0), position=position)
-        found[wanted[run]].append(place)
+        others = found[wanted[run]]
+        if key not in full and any(admission.key_of(one.kind, one.name) in full for one in others):
+            continue
+        others.append(place)
     return found
 
 

@@ -26,6 +26,15 @@ Reason = Annotated[str, StringConstraints(max_length=2000, pattern=NO_NUL)]
 Limit = Annotated[int, Field(ge=1, le=MAX_LIMIT, description="How many at most.", examples=[50])]
 Seq = Annotated[int, Field(ge=0, le=2**63 - 1, description="The number of an event.")]
 Json = Any
+
+
+def _whole(value: Any) -> Any:
+    """JSON knows one kind of number: 1.0 is the integer 1."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+# Stands behind the bounds of a StrictInt: before them they would not be described.
+WHOLE: Final = BeforeValidator(_whole)
 RunStatus = Literal[
     "queued",
     "running",
@@ -82,7 +91,7 @@ class StartRun(Body):
     dry_run: bool = Field(
         default=False, description="Call no tool that changes anything; record what it would do."
     )
-    priority: Annotated[StrictInt, Field(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] | None = Field(
+    priority: Annotated[StrictInt, Field(ge=-MAX_PRIORITY, le=MAX_PRIORITY), WHOLE] | None = Field(
         default=None,
         description="Higher goes first. Above its workflow's own it is for who operates all runs.",
     )
@@ -197,7 +206,9 @@ class RunShape(Shape):
     queue_position: int | None = Field(
         description="Of a queued run whose workflow or team has a limit: 1 is the next."
     )
-    queued_for: list[QueuePlace] = Field(description="The lines it stands in, the longest first.")
+    queued_for: list[QueuePlace] = Field(
+        description="The full lines it is in, the longest first."
+    )
     progress: Progress
     last_seq: int
     created_at: str

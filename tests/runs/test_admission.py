@@ -245,6 +245,15 @@ def test_the_runs_of_all_workflows_that_a_team_may_start_share_its_places() -> N
     assert admission.in_words([place]) == "1st in the queue of the team Platform: 2 at a time"
 
 
+def test_a_limit_with_room_is_not_said_where_another_one_keeps_the_run_waiting() -> None:
+    Limit.objects.create(key=key_of(TEAM, "Platform"), most=5)
+    runs = start(offer(step(), 1, audience={"groups": ["Platform"]}), 2)
+
+    places = admission.places_of([flows.fresh(runs[1])])[runs[1].pk]
+
+    assert admission.in_words(places) == "1st in the queue of limited: 1 at a time"
+
+
 def test_whom_another_limit_keeps_out_keeps_nobody_behind_it_waiting() -> None:
     Limit.objects.create(key=key_of(TEAM, "Platform"), most=1)
     shared = offer(step("shared"), 1)

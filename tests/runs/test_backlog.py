@@ -11,6 +11,7 @@ from django.db.models import F
 
 from runs import backlog, dispatch, registry, services, sweep, tasks
 from runs.attempts import worker
+from runs.attempts.starts import Due
 from runs.embedded import EmbeddedWorker
 from runs.models import Attempt, Run
 from runs.shapes.dag import dag
@@ -146,7 +147,7 @@ def test_a_run_that_is_resumed_hands_out_no_more_than_others(sent: list[int]) ->
     Run.objects.filter(pk=run.pk).update(held_reason="")
     with_reason = flows.fresh(run)
     Attempt.objects.filter(run=run).update(sent_at=F("ready_at"))
-    due = worker.Due.find(flows.ready(run)[0])
+    due = Due.find(flows.ready(run)[0])
     assert due is not None
     worker._hold(due, "changed")
     del sent[:]

@@ -67,7 +67,7 @@ def test_the_api_says_where_a_queued_run_stands(runs: list[Run]) -> None:
 
 
 def test_a_long_line_costs_a_list_no_statement_more(runs: list[Run], client: Client) -> None:
-    counts = []
+    counts: list[tuple[int, int]] = []
     for _ in range(2):
         with CaptureQueriesContext(connection) as context:
             client.get(reverse("runs:run-list"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from runs import dag, fn_job, pipeline, publish
 from runs.drivers.context import Context
@@ -14,7 +15,7 @@ def waiting(ctx: Context) -> str:
     """How many steps of others wait for a worker while this one is done."""
     from runs.models import Attempt
 
-    ready = Attempt.objects.filter(status="ready").exclude(run=ctx.run_id)
+    ready = Attempt.objects.filter(status="ready").exclude(run=UUID(ctx.run_id))
     return str(ready.count())
 
 
@@ -37,6 +38,11 @@ wide = dag("wide", {f"s{at}": step(nothing) for at in range(WIDE)}, concurrency=
 small = pipeline("small", [{"name": "look", "job": step(waiting)}])
 two = pipeline("two-at-a-time", [{"name": name, "job": step(going)} for name in ("a", "b", "c")])
 
-publish(wide, title="A thousand steps")
-publish(small, title="One step")
-publish(two, title="Two at a time", concurrency=2)
+OFFERS: dict[str, tuple[Any, int | None]] = {
+    "wide": (wide, None),
+    "small": (small, None),
+    "two-at-a-time": (two, 2),
+}
+
+for _job, _limit in OFFERS.values():
+    publish(_job, title="Of a crowd", concurrency=_limit)

@@ -27,9 +27,9 @@ HERE = "tests.services.crowd_flow"
 @pytest.fixture(autouse=True)
 def offered() -> None:
     registry.load()
-    for job, limit in ((crowd_flow.wide, None), (crowd_flow.small, None), (crowd_flow.two, 2)):
+    for name, (job, limit) in crowd_flow.OFFERS.items():
         publishing.publish(job, title="Of a crowd", concurrency=limit)
-        registry.enlist(publishing.offered()[job.shape.name])
+        registry.enlist(publishing.offered()[name])
 
 
 def told(run: Run) -> list[int]:
@@ -42,7 +42,7 @@ def messages(broker: str, prefix: str) -> int:
     import redis
 
     with redis.Redis.from_url(broker) as client:
-        return int(client.llen(f"{prefix}steps"))  # type: ignore[arg-type]  # not the awaitable one
+        return int(client.llen(f"{prefix}steps"))
 
 
 def test_a_small_run_ends_while_most_of_a_thousand_steps_still_wait(
