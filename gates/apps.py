@@ -22,6 +22,7 @@ class GatesConfig(AppConfig):
         from runs import actions, record, sweep
         from runs.access import also_visible
         from runs.archive import archiving, rebuild, retention
+        from runs.pages import archived as pages
 
         record.register_projector(project)
         record.register_projector(notices.project)
@@ -36,6 +37,7 @@ class GatesConfig(AppConfig):
         sweep.also(sender.sweep)
         sweep.also(worker.sweep)
         archiving.also(archived.PART)
+        pages.questions_from(archived.questions_of)
         retention.also(purging.purge)
         if runs_with_questions_for not in also_visible:
             also_visible.append(runs_with_questions_for)

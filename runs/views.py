@@ -19,6 +19,7 @@ from runs import access, catalogue, fragments, reruns, services
 from runs.artifacts import downloads
 from runs.errors import IdempotencyConflict, ParamsRefused, RunsError
 from runs.inputs.forms import SchemaForm
+from runs.pages import archived
 from runs.pages.run_list import TABS, run_rows
 from runs.people.visitors import caller
 from runs.plaintext import visible
@@ -72,6 +73,8 @@ def run(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Show one run, live."""
     who = caller(request)
     found = access.run_or_404(who, pk)
+    if found.archived_at is not None:
+        return render(request, "runs/archived.html", archived.archived_page(who, found))
     return render(request, "runs/run.html", fragments.run_page(who, found, _from(request)))
 
 

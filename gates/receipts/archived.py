@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.urls import reverse
 
 from gates import access
 from gates.evidence.masking import may_view_sensitive
@@ -16,7 +17,10 @@ from gates.principals import Principal
 from gates.receipts import decision_receipts
 from runs.archive.archiving import Part
 from runs.models import Run
+from runs.pages.archived import KeptAnswer
+from runs.plaintext import visible
 
+SHOWN: Final = 100
 Made = Sequence[ArchivedRequest]
 
 
@@ -75,6 +79,21 @@ def come_back(run: Run) -> None:
             Request.objects.filter(pk=row.pk).update(id=kept.pk)
             Response.objects.filter(request_id=row.pk).update(request_id=kept.pk)
     ArchivedRequest.objects.filter(run=run).delete()
+
+
+def questions_of(who: Principal, run: Run) -> list[KeptAnswer]:
+    """The questions of an archived run that this person may see, for its page."""
+    rows = ArchivedRequest.objects.filter(run=run).select_related("run").order_by("request_id")
+    return [
+        KeptAnswer(
+            gate=visible(row.gate_id),
+            status=row.status,
+            at=row.answered_at,
+            receipt_url=reverse("gates:receipt", args=[row.pk]) if row.receipt else "",
+        )
+        for row in rows[:SHOWN]
+        if access.may_see(who, row)
+    ]
 
 
 PART = Part(why_stay=why_stay, make=make, leave=leave, come_back=come_back)

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from runs import queries, record_command
-from runs.archive import exports, verifying
+from runs.archive import exports, kept, verifying
 from runs.archive.portable import HEADER, Line
 from runs.drivers.jsonl import read_record
 from runs.people.actors import actor_labels
@@ -74,7 +74,7 @@ class Command(BaseCommand):
 def _run(name: str) -> list[Line]:
     try:
         return list(exports.record_lines(queries.run_named(name)))
-    except queries.RunNotNamed as error:
+    except (queries.RunNotNamed, *kept.UNREADABLE) as error:
         raise CommandError(str(error)) from error
 
 
