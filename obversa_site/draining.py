@@ -22,6 +22,8 @@ from runs.feeds import streams
 # "Service restart": static/js/live.js and the socket extension come back after it.
 RESTART: Final = 1012
 PATIENCE_SECONDS: Final = 10.0
+# Requests on connections that somebody keeps, sent before they could know.
+LINGER_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 0.05
 _state = {"leaving": False}
 
@@ -37,7 +39,7 @@ class Drain:
     def __init__(self, server: Any, reactor: Any) -> None:
         self._server = server
         self._reactor = reactor
-        self._until = 0.0
+        self._left_at = 0.0
 
     def begin(self, notice: float) -> None:
         """Say that this process is leaving, and leave after the notice; again is at once."""
@@ -50,17 +52,20 @@ class Drain:
     def _leave(self) -> None:
         for reader in self._reactor.getReaders():
             if hasattr(reader, "stopListening"):
+                # Who has connected already would be cut off unheard.
+                reader.doRead()
                 reader.stopListening()
         for protocol in self._protocols("WebSocketProtocol"):
             if protocol.state == protocol.STATE_OPEN:
                 protocol.sendCloseFrame(code=RESTART)
         streams.end_all()
-        self._until = time.monotonic() + PATIENCE_SECONDS
+        self._left_at = time.monotonic()
         self._look()
 
     def _look(self) -> None:
-        is_over = time.monotonic() > self._until
-        if is_over or not self._protocols("WebRequest"):
+        gone = time.monotonic() - self._left_at
+        is_quiet = gone > LINGER_SECONDS and not self._protocols("WebRequest")
+        if is_quiet or gone > PATIENCE_SECONDS:
             self._server.stop()
         else:
             self._reactor.callLater(_LOOK_SECONDS, self._look)

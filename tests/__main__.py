@@ -20,6 +20,13 @@ from tests.needs import all_required, find
 ROOT = Path(__file__).resolve().parent.parent
 KINDS = ("failed", "passed", "skipped", "xfailed", "xpassed", "warnings", "error")
 NO_TESTS = 5
+SOAK = "soak"
+PASSES = (
+    "not browser and not redis and not soak",
+    "redis and not soak",
+    "browser and not soak",
+    SOAK,
+)
 
 
 def main(arguments: list[str]) -> int:
@@ -43,12 +50,10 @@ def main(arguments: list[str]) -> int:
 def _run_passes(database: str, arguments: list[str], counts: Counter[str]) -> list[int]:
     """What leaves its mark on a process runs in processes of its own.
 
-    The browser's driver keeps an event loop running, and a broker's connections outlive a test.
+    The browser's driver keeps an event loop running, and a broker's connections outlive a test. A
+    soak has the machine to itself.
     """
-    return [
-        _run_pass(database, [*arguments, "-m", marked], counts)
-        for marked in ("not browser and not redis", "redis", "browser")
-    ]
+    return [_run_pass(database, [*arguments, "-m", marked], counts) for marked in PASSES]
 
 
 def _run_pass(database: str, arguments: list[str], counts: Counter[str]) -> int:
@@ -59,7 +64,8 @@ def _run_pass(database: str, arguments: list[str], counts: Counter[str]) -> int:
             "OBVERSA_TEST_DATABASE": database,
             "OBVERSA_TEST_TALLY": str(tally),
         }
-        workers = ["-n", str(min(os.cpu_count() or 1, 4))]
+        count = 0 if arguments[-1] == SOAK else min(os.cpu_count() or 1, 4)
+        workers = ["-n", str(count)]
         command = [sys.executable, "-m", "pytest", *workers, *arguments]
         code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
         if tally.exists():

@@ -105,6 +105,12 @@ def _nginx() -> Found:
     return Found(path) if path else Found("", "no nginx on this machine")
 
 
+def _server(name: str) -> Found:
+    """A server's own program, for tests that start one of their own."""
+    path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/lib/rabbitmq/bin")
+    return Found(path) if path else Found("", f"no {name} on this machine")
+
+
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
@@ -115,4 +121,6 @@ SERVICES: dict[str, Callable[[], Found]] = {
     "rabbitmq": _rabbitmq,
     "chromium": _chromium,
     "nginx": _nginx,
+    "redis-server": lambda: _server("redis-server"),
+    "rabbitmq-server": lambda: _server("rabbitmq-server"),
 }

@@ -78,6 +78,12 @@ class Ledger:
         with self.lock:
             self.told.append(text)
 
+    def begin(self) -> None:
+        """Silence counts from here on."""
+        with self.lock:
+            self._seen = time.monotonic()
+            self.longest_silence = 0.0
+
     def saw_something(self) -> None:
         """A frame came to somebody."""
         now = time.monotonic()

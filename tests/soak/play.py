@@ -72,6 +72,7 @@ def play(home: Path, options: Options) -> tuple[Judgement, Ledger]:
                 else Breaker(made, ledger, options.kill_every, options.seed)
             )
             say(f"under load at {made.address}")
+            ledger.begin()
             breaker.begin()
             _for_minutes(options.minutes, ledger)
             say("no more kills, no more runs")
