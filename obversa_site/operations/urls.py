@@ -7,5 +7,5 @@ from obversa_site.operations import views
 app_name = "operations"
 urlpatterns = [
     path("", views.operations, name="operations"),
-    path("messages/<uuid:uid>/again/", views.send_again, name="send-again"),
+    path("notifications/<uuid:uid>/again/", views.send_again, name="send-again"),
 ]

@@ -80,7 +80,7 @@ def test_a_collector_gets_one_trace_from_the_request_to_the_steps_of_other_proce
         "build", "review", "build", "review",
     ]  # fmt: skip
     by_id = {one.span_id: one for _, one in spans}
-    first = steps[0]
+    first: Span | None = steps[0]
     names = []
     while first is not None:
         names.append(first.name)

@@ -174,7 +174,7 @@ def test_a_question_is_nobodys_when_its_audience_has_nobody(audience: Any, is_em
 def test_a_failed_message_is_sent_again_once_and_the_record_says_on_whose_word() -> None:
     delivery = failed_delivery()
     User.objects.filter(username="ada").update(email="ada@example.com")
-    again = f"{HERE}messages/{delivery.uid}/again/"
+    again = f"{HERE}notifications/{delivery.uid}/again/"
     oda = factories.operator()
     assert again in {form.get("action") for form in shown(oda).all("form")}
 
@@ -193,7 +193,7 @@ def test_a_failed_message_is_sent_again_once_and_the_record_says_on_whose_word()
 
 def test_who_may_only_look_sends_nothing_again() -> None:
     delivery = failed_delivery()
-    again = f"{HERE}messages/{delivery.uid}/again/"
+    again = f"{HERE}notifications/{delivery.uid}/again/"
     looks = factories.ben()
 
     assert again not in {form.get("action") for form in shown(looks).all("form")}
@@ -202,7 +202,7 @@ def test_who_may_only_look_sends_nothing_again() -> None:
     operates_blindly = factories.person("blind", perms=["gates.change_request"])
     assert client_of(operates_blindly).post(again).status_code == 403
     assert client_of(factories.operator()).get(again).status_code == 405
-    none = f"{HERE}messages/00000000-0000-4000-8000-000000000000/again/"
+    none = f"{HERE}notifications/00000000-0000-4000-8000-000000000000/again/"
     assert client_of(factories.operator()).post(none).status_code == 404
     delivery.refresh_from_db()
     assert delivery.state == "failed"
@@ -217,7 +217,7 @@ def test_a_cookie_alone_sends_nothing_again() -> None:
     assert user is not None
     client.force_login(user)
 
-    assert client.post(f"{HERE}messages/{delivery.uid}/again/").status_code == 403
+    assert client.post(f"{HERE}notifications/{delivery.uid}/again/").status_code == 403
     delivery.refresh_from_db()
     assert delivery.state == "failed"
 
