@@ -21,9 +21,9 @@ pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 @pytest.fixture(autouse=True)
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(locking, "SILENT_MS", 200)
-    locking._lock.cache_clear()
+    locking._select.cache_clear()
     yield
-    locking._lock.cache_clear()
+    locking._select.cache_clear()
 
 
 def log(turn: record.Turn, message: str) -> None:
