@@ -26,8 +26,10 @@ from tests.benchmarks.systems.obversa import Obversa
 
 QUICK: Final = cycles.Size(rounds=2, idle=6, cycles=100, concurrent=100)
 FULL: Final = cycles.Size(rounds=7, idle=30, cycles=400, concurrent=100)
-PARTS: Final = ("steps", "cycles", "sockets", "scales", "inbox", "lists")
+PARTS: Final = ("steps", "cycles", "sockets", "scales", "inbox", "lists", "workers")
 WORKERS: Final = 2
+# The last part alone has more: workers are added and never taken away.
+MOST_WORKERS: Final = 4
 
 
 class Measurement:
@@ -53,12 +55,17 @@ class Measurement:
             "scales": self._scales,
             "inbox": pages.measured,
             "lists": lambda: lists.measured(full=self._full),
+            "workers": self._workers,
         }
 
     def _steps(self) -> Iterator[Row]:
         for workers in range(1, WORKERS + 1):
             self._open(workers)
             yield from steps.measured(self._bare, workers, full=self._full)
+
+    def _workers(self) -> Iterator[Row]:
+        self._open(MOST_WORKERS)
+        return steps.measured(self._bare, MOST_WORKERS, full=self._full)
 
     def _cycles(self) -> Iterator[Row]:
         self._open(WORKERS)

@@ -1,4 +1,4 @@
-"""Processor time by kind of process: what a busy machine changes least."""
+"""Processor time and memory of processes: what a busy machine changes least."""
 
 from __future__ import annotations
 
@@ -39,6 +39,25 @@ def between(before: Spent, after: Spent) -> dict[str, float]:
     for pid, (name, seconds) in after.items():
         found[name] += seconds - before.get(pid, ("", 0.0))[1]
     return dict(found)
+
+
+def memory(root: int) -> int:
+    """Bytes of a process and its children; what they share is divided among them."""
+    below = {root}
+    grown = True
+    while grown:
+        found = {pid for pid, (parent, _) in _processes() if parent in below} - below
+        below |= found
+        grown = bool(found)
+    return sum(map(_own, below))
+
+
+def _own(pid: int) -> int:
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    return next(int(line.split()[1]) * 1024 for line in text.splitlines() if line[:4] == "Pss:")
 
 
 def _processes() -> Iterator[tuple[int, tuple[int, float]]]:

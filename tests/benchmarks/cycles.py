@@ -18,6 +18,7 @@ from tests.benchmarks.systems.base import System
 
 IDLE: Final = "answer to step B's start, nothing else going on"
 COST: Final = "processor time of a cycle"
+MEMORY: Final = "memory of a worker process and its children"
 CLIENTS: Final = 4
 # How often what looks on looks; it has to cost little beside what is measured.
 LOOK_SECONDS: Final = 0.05
@@ -38,6 +39,20 @@ def rate_of(size: Size) -> str:
     return f"gate cycles a second, {size.concurrent} runs at once"
 
 
+def busy_of(size: Size) -> str:
+    """What the row of the wait among many runs is called."""
+    return f"answer to step B's start, {size.concurrent} runs at once"
+
+
+@dataclass(frozen=True)
+class Load:
+    """What many runs at once came to."""
+
+    rate: float  # cycles a second
+    spent: dict[str, float]  # seconds of processor by kind of process
+    waits: list[float]  # seconds from each answer to its step B
+
+
 def measured(systems: Sequence[System], size: Size) -> Iterator[Row]:
     """Short rounds, every system in each of them, so that a busy machine is busy for all."""
     found: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
@@ -49,13 +64,17 @@ def measured(systems: Sequence[System], size: Size) -> Iterator[Row]:
         # Who goes first changes from round to round.
         for system in [*systems[number % len(systems) :], *systems[: number % len(systems)]]:
             found[IDLE, system.name].append(statistics.median(idle(system, size.idle)) * 1000)
-            rate, spent = at_once(system, size.cycles, size.concurrent)
-            found[rate_of(size), system.name].append(rate)
-            found[COST, system.name].append(sum(spent.values()) / size.cycles * 1000)
+            load = at_once(system, size.cycles, size.concurrent)
+            found[rate_of(size), system.name].append(load.rate)
+            found[busy_of(size), system.name].append(statistics.median(load.waits) * 1000)
+            found[COST, system.name].append(sum(load.spent.values()) / size.cycles * 1000)
             parts[system.name].append(
-                {name: seconds / size.cycles * 1000 for name, seconds in spent.items()}
+                {name: seconds / size.cycles * 1000 for name, seconds in load.spent.items()}
             )
-    for what, unit in ((IDLE, "ms"), (rate_of(size), "a second"), (COST, "ms")):
+            for process in system.processes:
+                found[MEMORY, system.name].append(cpu.memory(process.pid) / 1024**2)
+    units = {IDLE: "ms", busy_of(size): "ms", rate_of(size): "a second", COST: "ms", MEMORY: "MiB"}
+    for what, unit in units.items():
         for system in systems:
             row = Row(what=what, who=system.name, values=found[what, system.name], unit=unit)
             yield row if what != COST else _with_parts(row, parts[system.name])
@@ -86,13 +105,13 @@ def _is_waiting(system: System, run: str) -> bool:
     return run in system.waiting()
 
 
-def at_once(system: System, count: int, concurrent: int) -> tuple[float, dict[str, float]]:
-    """Cycles a second with this many runs in flight, and the processor time of them all."""
+def at_once(system: System, count: int, concurrent: int) -> Load:
+    """Cycles with this many runs in flight."""
     roots = [process.pid for process in system.processes]
     before = cpu.spent(roots, system.database)
     known = system.done()
     started = done = 0
-    answered: set[str] = set()
+    sent: dict[str, float] = {}
     calls: list[Future[Any]] = []
     began = time.monotonic()
     with ThreadPoolExecutor(CLIENTS) as clients:
@@ -101,9 +120,9 @@ def at_once(system: System, count: int, concurrent: int) -> tuple[float, dict[st
                 calls.append(clients.submit(system.begin))
                 started += 1
             for run in system.waiting():
-                if run not in answered:
-                    answered.add(run)
-                    calls.append(clients.submit(system.answer, run))
+                if run not in sent:
+                    sent[run] = 0.0
+                    calls.append(clients.submit(_answer, system, run, sent))
             time.sleep(LOOK_SECONDS)
             done = system.done() - known
             for call in calls:
@@ -112,4 +131,11 @@ def at_once(system: System, count: int, concurrent: int) -> tuple[float, dict[st
             if time.monotonic() - began > 300:
                 raise TimeoutError(f"{done} of {count} cycles of {system.name}")
     rate = count / (time.monotonic() - began)
-    return rate, cpu.between(before, cpu.spent(roots, system.database))
+    spent = cpu.between(before, cpu.spent(roots, system.database))
+    waits = [found - at for run, at in sent.items() if (found := system.began(run))]
+    return Load(rate, spent, waits)
+
+
+def _answer(system: System, run: str, sent: dict[str, float]) -> None:
+    sent[run] = time.time()
+    system.answer(run)

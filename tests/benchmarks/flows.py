@@ -14,6 +14,9 @@ def now(ctx: Any) -> Outcome:
     return Outcome(status="pass", summary="done", data={"began": time.time()})
 
 
+# How many steps of a fan may run at a time.
+FAN_AT_ONCE = 16
+
 CYCLE = "gate-cycle"
 publish(
     pipeline(
@@ -43,6 +46,22 @@ for count in (20, 200, 2000):
     )
 
 publish(loop(LOOP, fn_job("count", now), until=never, max=ROUNDS), title=f"{ROUNDS} rounds")
+
+
+def fan_of(count: int) -> str:
+    """The name of the fan with this many steps."""
+    return f"fan-{count}"
+
+
+for count in (20, 2000):
+    publish(
+        parallel(
+            fan_of(count),
+            [fn_job(f"f{index}", now) for index in range(count)],
+            concurrency=FAN_AT_ONCE,
+        ),
+        title=f"{count} steps side by side",
+    )
 
 WIDE = "wide"
 publish(

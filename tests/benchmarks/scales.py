@@ -14,11 +14,13 @@ from tests.benchmarks.stage import wait_for
 from tests.benchmarks.systems.obversa import start
 
 LENGTHS: Final = (20, 200, 2000)
+FANS: Final = (20, 2000)
 
 
 def measured(*, waiting: int, longest: int) -> Iterator[Row]:
     """Milliseconds of a step by its run's length, of a round, and beside many that wait."""
     yield from step_costs([each for each in LENGTHS if each <= longest])
+    yield from fan_costs()
     if longest >= ROUNDS:
         yield from loop_costs()
     yield waiting_costs(waiting)
@@ -33,6 +35,18 @@ def step_costs(lengths: list[int]) -> Iterator[Row]:
         base = base or value
         words = "" if value == base else f"{value / base:.2f} of one of {lengths[0]}"
         yield Row(what=f"a step of {count}", values=[value], words=words)
+
+
+def fan_costs() -> Iterator[Row]:
+    """Milliseconds per step of steps side by side, by how many there are."""
+    base = 0.0
+    for count in FANS:
+        rounds = 3 if count < 2000 else 1
+        each = statistics.median(_seconds_of(flows.fan_of(count)) for _ in range(rounds))
+        value = each / count * 1000
+        base = base or value
+        words = "" if value == base else f"{value / base:.2f} of one of {FANS[0]}"
+        yield Row(what=f"a step of {count} side by side", values=[value], words=words)
 
 
 def loop_costs() -> Iterator[Row]:
@@ -59,9 +73,13 @@ def waiting_costs(waiting: int) -> Row:
 
 
 def _seconds(steps: int) -> float:
+    return _seconds_of(flows.chain_of(steps))
+
+
+def _seconds_of(workflow: str) -> float:
     from runs.models import Run
 
     began = time.monotonic()
-    run: Any = start(flows.chain_of(steps))
+    run: Any = start(workflow)
     wait_for(Run.objects.filter(pk=run.pk, status="passed").exists, seconds=240)
     return time.monotonic() - began

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -35,7 +36,10 @@ def measured(bare: BareCelery, workers: int, *, full: bool) -> Iterator[Row]:
                 rate = shape[0] * shape[1] / (time.monotonic() - began)
                 found[_called(*shape, workers), who].append(rate)
     for (what, who), values in found.items():
-        yield Row(what=what, who=who, values=values, unit="a second")
+        bare_rate = statistics.median(found[what, bare.name])
+        share = f"{statistics.median(values) / bare_rate:.0%} of {bare.name}'s"
+        words = share if who == OURS else ""
+        yield Row(what=what, who=who, values=values, unit="a second", words=words)
 
 
 def _called(chains: int, steps: int, workers: int) -> str:
