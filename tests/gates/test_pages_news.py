@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from django.db import OperationalError
 
-from gates import services
+from gates import queries, services
 from gates.fragments import InboxNews
 from gates.models import Request
 from gates.principals import Principal
@@ -68,3 +69,22 @@ def test_a_change_far_down_a_long_list_is_told_too(monkeypatch: pytest.MonkeyPat
     services.claim(last.pk, principal=factories.ada())
 
     assert "ada claimed" in told(ben)[f"#gate-{last.pk}-banner"]
+
+
+def test_what_a_reading_that_broke_would_have_told_is_told_by_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    news = news_of(factories.ada())
+    factories.external_request()
+
+    def broken(*_: object) -> list[Request]:
+        raise OperationalError("the database is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(queries, "open_elsewhere", broken)
+        with pytest.raises(OperationalError):
+            news.frame()
+    after = told(news)
+
+    assert after["#inbox-count"].startswith("1")
+    assert "#inbox-news" in after
