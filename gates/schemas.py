@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
-from pydantic import BeforeValidator, ConfigDict, Field, StrictInt, StringConstraints
+from pydantic import ConfigDict, Field, StrictInt, StringConstraints
 
 from gates.answers.answer_schemas import Override, ResponseShape
 from runs.schemas import (
     EXAMPLE_RUN,
     EXAMPLE_TIME,
     NO_NUL,
+    WHOLE,
     Body,
     EventShape,
     Json,
@@ -53,14 +54,6 @@ EvenCancelled = Annotated[
 ]
 
 
-def _whole(value: Any) -> Any:
-    """JSON knows one kind of number: 1.0 is the integer 1."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-Whole = Annotated[StrictInt, BeforeValidator(_whole)]
-
-
 def _example(**example: Any) -> ConfigDict:
     return ConfigDict(json_schema_extra={"examples": [example]})
 
@@ -77,7 +70,7 @@ class AskRequest(Body):
     )
 
     gate_id: str = Field(min_length=1)
-    gate_version: Whole = Field(ge=1, le=2**53 - 1)
+    gate_version: Annotated[StrictInt, Field(ge=1, le=2**53 - 1), WHOLE]
     decision_text: str = Field(min_length=1)
     response_schema: dict[str, Json]
     input: Json
@@ -141,9 +134,9 @@ class AskRequest(Body):
     remind_before_seconds: list[float] | None = Field(
         default=None, max_length=10, description="When to remind, before it is due or expires."
     )
-    priority: Whole | None = Field(default=None, ge=-1000, le=1000)
-    needed: Whole | None = Field(
-        default=None, ge=1, le=20, description="How many people have to answer; one without it."
+    priority: Annotated[StrictInt, Field(ge=-1000, le=1000), WHOLE] | None = None
+    needed: Annotated[StrictInt, Field(ge=1, le=20), WHOLE] | None = Field(
+        default=None, description="How many people have to answer; one without it."
     )
     one_per_team: bool | None = Field(
         default=None, description="Each of another group of the audience, nobody for two."

@@ -34,6 +34,7 @@ from runs.replies import reply
 # From the code of a refusal to its HTTP status: the only such table.
 STATUS: Final[Mapping[str, int]] = {
     "INVALID_JSON_VALUE": 400,
+    "bad-request": 400,
     "unauthenticated": 401,
     "csrf": 403,
     "forbidden": 403,
@@ -80,6 +81,7 @@ STATUS: Final[Mapping[str, int]] = {
     "validation": 422,
     "too-many-open": 429,
     "too-many-requests": 429,
+    "failed": 500,
 }
 
 View = Callable[..., HttpResponseBase | Awaitable[HttpResponseBase]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
 from runs.errors import RunArchived
@@ -13,9 +13,17 @@ from runs.errors import RunArchived
 logger = logging.getLogger(__name__)
 
 
+def _in_json(request: HttpRequest, status: int, code: str, message: str) -> HttpResponse | None:
+    """The same for a program: what never reached the API's own answers (obversa_site/api.py)."""
+    if not request.path.startswith("/api/"):
+        return None
+    return JsonResponse({"error": {"code": code, "message": message}}, status=status)
+
+
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer 400."""
-    return render(request, "errors/400.html", status=400)
+    told = _in_json(request, 400, "bad-request", "This is no request as this site takes it.")
+    return told or render(request, "errors/400.html", status=400)
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -25,7 +33,8 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer 404, whether there is nothing or it is somebody else's."""
-    return render(request, "errors/404.html", status=404)
+    told = _in_json(request, 404, "not-found", "There is nothing at this address.")
+    return told or render(request, "errors/404.html", status=404)
 
 
 def too_large(request: HttpRequest, message: str) -> HttpResponse:
@@ -49,7 +58,8 @@ def failed(request: HttpRequest) -> HttpResponse:
     """Answer 500 with a number that stands in the log as well."""
     number = secrets.token_hex(4)
     logger.error("page failed error_id=%s path=%s", number, request.path)
-    return render(request, "errors/500.html", {"error_id": number}, status=500)
+    told = _in_json(request, 500, "failed", f"Something failed here. Its number is {number}.")
+    return told or render(request, "errors/500.html", {"error_id": number}, status=500)
 
 
 def no_csrf(request: HttpRequest, reason: str = "") -> HttpResponse:

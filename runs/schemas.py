@@ -206,9 +206,7 @@ class RunShape(Shape):
     queue_position: int | None = Field(
         description="Of a queued run whose workflow or team has a limit: 1 is the next."
     )
-    queued_for: list[QueuePlace] = Field(
-        description="The full lines it is in, the longest first."
-    )
+    queued_for: list[QueuePlace] = Field(description="The full lines it is in, the longest first.")
     progress: Progress
     last_seq: int
     created_at: str

@@ -120,3 +120,28 @@ def test_a_header_of_any_length_is_answered(root: Client, name: str, value: str)
         answer = root.get(path, headers={name: value})
         assert answer.status_code < 500, path
         answer.getvalue()
+
+
+@pytest.mark.parametrize("path", ["runs/%0A", "runs/a%0Ab/cancel", "requests/%0D%0A/assign", "%0A"])
+def test_a_line_break_in_an_address_is_answered_in_json(root: Client, path: str) -> None:
+    for method in ("get", "post"):
+        answer = getattr(root, method)(f"/api/v1/{path}")
+        assert (answer.status_code, answer.headers["Content-Type"]) == (404, JSON)
+        assert answer.json()["error"]["code"] == "not-found"
+
+
+def test_a_fault_and_a_wrong_host_are_told_to_programs_in_json(
+    root: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise RuntimeError("nobody reads this")
+
+    monkeypatch.setattr("runs.access.run_or_404", fails)
+    root.raise_request_exception = False
+
+    failed = root.get("/api/v1/runs/00000000-0000-0000-0000-000000000000")
+    refused = root.get("/api/v1/runs", headers={"Host": "evil.example.com"})
+
+    assert (failed.status_code, failed.json()["error"]["code"]) == (500, "failed")
+    assert "nobody" not in failed.content.decode()
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "bad-request")
