@@ -95,7 +95,7 @@ def drain_daphne() -> None:
                 on_signals(self, settings.OBVERSA_DRAIN_SECONDS)
             super().run()
 
-    daphne.Server = DrainingServer
+    daphne.Server = DrainingServer  # type: ignore[attr-defined]  # daphne looks it up there
     cli = sys.modules.get("daphne.cli")
     if cli is not None:
         cli.CommandLineInterface.server_class = DrainingServer
@@ -139,4 +139,4 @@ def close_connections() -> None:
                 self.responseHeaders.setRawHeaders(b"connection", [b"close"])
             super().handle_reply(message)
 
-    http.WebRequest = LeavingRequest
+    http.WebRequest = LeavingRequest  # type: ignore[attr-defined]  # daphne looks it up there

@@ -60,7 +60,7 @@ def back_up(folder: Path, tell: Callable[[str], object] = lambda text: None) -> 
 
 def _folders(tell: Callable[[str], object]) -> dict[str, Path]:
     """Where the stores keep their files on this machine; one of objects is its owner's to copy."""
-    found = {}
+    found: dict[str, Path] = {}
     for name in (store.ARTIFACTS, store.ARCHIVE):
         storage = store.of(name)
         if not isinstance(storage, FileSystemStorage):

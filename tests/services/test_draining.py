@@ -147,7 +147,7 @@ def test_a_request_that_is_under_way_gets_its_answer(web: Web) -> None:
     gate = factories.pending_gate()
     root = keys.create_key("roots", ["answer", "read"], factories.user("ada"))[1]
     address = f"http://127.0.0.1:{web.port}/api/v1/requests/{gate.pk}/submit"
-    body = {"digest": gate.digest, "response": {"approved": True}}
+    body: Any = {"digest": gate.digest, "response": {"approved": True}}
     answered: list[requests.Response] = []
 
     def answer() -> None:

@@ -29,7 +29,7 @@ def test_no_migration_since_the_first_release_is_in_the_way_of_the_version_befor
 
 def told(*operations: Any, **facts: Any) -> str:
     state = ProjectState()
-    fields = [
+    fields: list[tuple[str, models.Field[Any, Any]]] = [
         ("id", models.BigAutoField(primary_key=True)),
         ("kind", models.CharField(max_length=60)),
         ("hash", models.CharField(max_length=64, null=True)),
@@ -37,8 +37,7 @@ def told(*operations: Any, **facts: Any) -> str:
     state.add_model(ModelState("runs", "Event", fields))
     state.add_model(ModelState("runs", "Small", list(fields)))
     made = migrations.Migration("0099_made", "runs")
-    made.operations = list(operations)
-    for name, fact in facts.items():
+    for name, fact in {"operations": list(operations), **facts}.items():
         setattr(made, name, fact)
     return " ".join(faults(made, state))
 

@@ -26,7 +26,7 @@ Params = Mapping[str, Any]
 
 def yes(params: Params) -> bool:
     """What people answer in this run."""
-    return params["verdict"] == "yes"
+    return bool(params["verdict"] == "yes")
 
 
 # --- steps ---------------------------------------------------------------------------------------
@@ -154,8 +154,8 @@ _PARAMS = {
     "properties": {"verdict": {"type": "string", "enum": ["yes", "no"]}},
     "required": ["verdict"],
 }
-for _name, _job in JOBS.items():
-    publish(_job, title=_name, params=_PARAMS)
+for _name, _made in JOBS.items():
+    publish(_made, title=_name, params=_PARAMS)
 
 
 # --- what they come to ---------------------------------------------------------------------------

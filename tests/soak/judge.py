@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from gates.models import Response
 from runs.archive import verifying
@@ -126,7 +127,7 @@ def _actions(
         one.wrong.append(f"{len(mine)} actions happened, not {expected}")
     if started.workflow != "soak-none":
         return
-    doubts = Event.objects.filter(run=started.id, kind=EventKind.REQUESTED)
+    doubts = Event.objects.filter(run=UUID(started.id), kind=EventKind.REQUESTED)
     in_doubt = any(str(event.payload["request"]["gateId"]).startswith("doubt:") for event in doubts)
     one.asked += in_doubt
     again = [key for key in mine if sent[key] > 1]

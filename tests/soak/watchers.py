@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from tests.services import sockets
@@ -148,7 +149,7 @@ class Audience:
 
     def begin(self) -> None:
         acts: list[Callable[[], None]] = list(self.inboxes)
-        acts += [lambda person=person: self._follow(person) for person in self.crowd.persons]
+        acts += [partial(self._follow, person) for person in self.crowd.persons]
         self._threads = [threading.Thread(target=act, daemon=True) for act in acts]
         for thread in self._threads:
             thread.start()
