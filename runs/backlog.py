@@ -9,7 +9,6 @@ run of thousands of steps, or somebody with thousands of runs, keeps nobody else
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Collection, Sequence
 from typing import Final
 
@@ -20,39 +19,31 @@ from runs import dispatch
 from runs.models import Attempt
 from runs.turns.admission import STEP_OF_PRIORITY
 
-# A process believes for so long that steps are held back, after it last saw some.
-BELIEVED_SECONDS: Final = 1.0
-# Whoever sends no more than this within that time need not look how many there are.
+# A process looks how many steps lie with the broker for every so many that it sends there.
 SENT_UNSEEN: Final = 32
 # Where there is no limit, so many held back before are handed out at once.
 MANY: Final = 1_000
 
 
 class Crowd:
-    """What this process knows of the broker: whether more waits than lies there already."""
+    """What this process knows of the broker: whether more waits than lies there already.
+
+    It believes so until it finds nothing held back: whoever holds a step back looks, and whoever
+    has done one does.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._until = 0.0
         self._sent = 0
-        self._since = 0.0
+        self.is_there = False
 
     def saw(self, held_back: bool) -> None:
         """Steps are held back now, or none is."""
-        with self._lock:
-            self._until = time.monotonic() + BELIEVED_SECONDS if held_back else 0.0
-
-    @property
-    def is_there(self) -> bool:
-        """Whether this process saw steps held back a moment ago."""
-        return time.monotonic() < self._until
+        self.is_there = held_back
 
     def sent(self, count: int) -> bool:
         """Count what was sent; whether it was so much that one should look."""
-        now = time.monotonic()
         with self._lock:
-            if now - self._since > BELIEVED_SECONDS:
-                self._since, self._sent = now, 0
             self._sent += count
             if self._sent < SENT_UNSEEN:
                 return False
