@@ -77,17 +77,17 @@ class Caller:
 
     def forward(self, request: requests.PreparedRequest) -> Response:
         parts = urlsplit(str(request.url))
-        own = {
-            name: value.decode("latin-1") if isinstance(value, bytes) else value
+        told = {
+            name.lower(): value.decode("latin-1") if isinstance(value, bytes) else value
             for name, value in request.headers.items()
-            if name.lower() not in _NOT_SENT | {"content-type"}
         }
+        own = {name: value for name, value in told.items() if name not in _NOT_SENT}
         body = request.body or b""
         answer: Any = self.client.generic(
             str(request.method),
             parts.path,
             body.encode() if isinstance(body, str) else body,
-            content_type=request.headers.get("Content-Type", ""),
+            content_type=own.pop("content-type", ""),
             QUERY_STRING=parts.query,
             headers={**own, **self.headers},
         )
