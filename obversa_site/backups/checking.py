@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from gates.errors import GateError
-from gates.models import Request
+from gates.models import ArchivedRequest, Request
 from gates.principals import Principal
 from gates.receipts.decision_receipts import receipt_of
 from runs.archive import rebuild, verifying
@@ -57,6 +57,12 @@ def _check_run(run: Run, found: Checked) -> None:
         return
     if off := rebuild.rebuild(run.pk):
         found.rows.append(f"{run.pk}: {off} rows were off")
+    for kept in ArchivedRequest.objects.filter(run=run).exclude(receipt=None):
+        found.receipts += 1
+        try:
+            verify_receipt(kept.receipt)
+        except ReceiptRefused as error:
+            found.refused.append(f"{kept.pk}: {error}")
     answered = Request.objects.filter(run=run, status=Request.Status.ANSWERED)
     for row in answered.order_by("asked_seq"):
         found.receipts += 1

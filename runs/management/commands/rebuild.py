@@ -8,7 +8,6 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 
 from runs.archive.rebuild import rebuild
-from runs.errors import RunArchived
 from runs.models import Run
 from runs.record import RunUnknown
 
@@ -24,7 +23,7 @@ class Command(BaseCommand):
         for run_id in _wanted(options["run"]):
             try:
                 off = rebuild(run_id)
-            except (RunUnknown, RunArchived) as error:
+            except RunUnknown as error:
                 raise CommandError(str(error)) from error
             if off:
                 self.stdout.write(f"{run_id}: {off} rows were off")

@@ -15,6 +15,7 @@ from django.test import override_settings
 from django.utils import timezone
 
 from gates.models import ArchivedRequest, Notice, Request, RouterCall
+from obversa_site.backups.checking import check_records
 from runs import record, record_command
 from runs.archive import archiving, kept, retention
 from runs.archive.archiving import MustStay, archive_run, restore_run
@@ -248,6 +249,18 @@ def test_nothing_moves_a_run_that_is_in_the_archive() -> None:
 
     with pytest.raises(RunArchived, match=f"restore_run {run.pk}"), record.turn(run.pk):
         pass
+
+
+def test_an_installation_with_archived_runs_is_checked_and_rebuilt() -> None:
+    gone, here = archive_run(over().pk), over()
+
+    found = check_records()
+
+    assert (found.is_whole, found.runs, found.receipts) == (True, 2, 2)
+    assert found.events == gone.last_seq + here.last_seq
+    out = StringIO()
+    call_command("rebuild", stdout=out)
+    assert "repaired=0" in out.getvalue()
 
 
 def test_the_receipt_stays_and_is_the_one_of_the_record(tmp_path: Path) -> None:
