@@ -109,7 +109,7 @@ def _chunks(content: Content) -> Iterator[bytes]:
 def open_bytes(digest: str, *, alias: str = ARTIFACTS) -> IO[bytes]:
     """The stored bytes for reading, unchecked; raises ArtifactMissing."""
     try:
-        return of(alias).open(name_of(digest), "rb")  # type: ignore[return-value]  # a File is one
+        return of(alias).open(name_of(digest), "rb")
     except (FileNotFoundError, IsADirectoryError) as missing:
         raise _missing(digest) from missing
 

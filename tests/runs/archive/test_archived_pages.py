@@ -34,9 +34,9 @@ def gone() -> Run:
 
 def test_the_page_says_when_and_where_and_keeps_files_and_receipts() -> None:
     run = gone()
-    row = run.archived_requests.get()  # type: ignore[attr-defined]  # a relation of gates
+    row = run.archived_requests.get()
 
-    client = client_of(factories.ada())
+    client: Any = client_of(factories.ada())
     page = page_of(client.get(run.get_absolute_url()))
 
     told = page.by_id("main-content").text
@@ -55,7 +55,7 @@ def test_the_page_says_when_and_where_and_keeps_files_and_receipts() -> None:
 
 def test_whoever_could_not_see_it_still_cannot() -> None:
     run = gone()
-    row = run.archived_requests.get()  # type: ignore[attr-defined]  # a relation of gates
+    row = run.archived_requests.get()
     client = client_of(factories.cyd())
 
     for address in (run.get_absolute_url(), f"/gates/{row.pk}/", f"/gates/{row.pk}/receipt/"):
