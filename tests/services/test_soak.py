@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -51,23 +54,34 @@ def test_a_new_version_is_rolled_out_under_load_and_nobody_outside_notices() -> 
     assert count(table, "calls that failed") == 0
 
 
-def test_the_soak_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """One that PostgreSQL's own user may look into, too."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def test_the_soak_leaves_no_process_and_no_folder(open_folder: Path) -> None:
     """One that is asked to stop while it starts ends its servers too."""
-    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    environment = os.environ | {"TMPDIR": str(open_folder)}
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.soak", "--minutes", "1", "--broker", "redis"],
         cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        while not list(tmp_path.glob("obversa-soak-*/redis.log")):
+        end = time.monotonic() + 60
+        while not list(open_folder.glob("obversa-soak-*/redis.log")):
             assert process.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.1)
         process.terminate()
         assert process.wait(60) == 143
     finally:
         process.kill()
 
-    assert not list(tmp_path.glob("obversa-soak-*"))
-    here = str(tmp_path)
+    assert not list(open_folder.glob("obversa-soak-*"))
+    here = str(open_folder)
     left = [
         one.name for one in Path("/proc").iterdir() if one.name.isdigit() and here in _words(one)
     ]
