@@ -36,7 +36,6 @@ class Options:
     minutes: float
     broker: str = "rabbitmq"
     people: int = 50
-    pages: int = 0
     every: float = 1.5
     kill_every: float = 8.0
     seed: int = 0
