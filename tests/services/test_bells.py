@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import shutil
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -19,6 +20,8 @@ from django.db import connection
 
 from gates import keys
 from gates.models import Request
+from runs import record
+from runs.models import Run
 from tests import factories
 from tests.needs import need
 from tests.services import sockets
@@ -257,3 +260,35 @@ def _pings(url: str) -> bool:
             return bool(client.ping())
     except redis.RedisError:
         return False
+
+
+def test_a_reader_that_does_not_read_is_cut_off_and_the_others_are_not(
+    start: Start, home: Path
+) -> None:
+    pair = start("tests.services.web", CHANNEL_REDIS_URL="")
+    run = factories.make_run()
+    cookie = session_of(factories.user("root", is_superuser=True))
+    host, path = f"127.0.0.1:{pair.ports[1]}", f"/ws/runs/{run.pk}/?after={run.last_seq}"
+
+    with (
+        socket.socket() as deaf,
+        sockets.opened(pair.ports[1], path, cookie=cookie) as page,
+    ):
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.connect(("127.0.0.1", pair.ports[1]))
+        sockets.Socket(deaf).handshake(host, path, cookie, f"http://{host}")
+        for number in range(60):
+            text_of(page, f'id="event-{much(run, number)}"')
+            if "nobody reads" in (home / "web.log").read_text():
+                break
+        else:
+            raise AssertionError("It was not cut off.")
+        text_of(page, f'id="event-{much(run, 99)}"')
+
+
+def much(run: Run, number: int) -> int:
+    """So many events that a frame of them is large; the number of the last."""
+    with record.turn(run.pk) as turn:
+        for part in range(450):
+            turn.append("log", (), {"level": "info", "message": f"{number} {part} " + "x" * 390})
+        return turn.last_seq
