@@ -63,6 +63,8 @@ def test_a_started_run_has_the_shape_that_programs_rely_on(ada: Api, ship: str) 
         "priority": 0,
         "queuePosition": None,
         "queuedFor": [],
+        "archive": None,
+        "archivedAt": None,
         "progress": {"done": 0, "total": 1},
         "lastSeq": body["lastSeq"],
         "endedAt": None,

@@ -150,9 +150,24 @@ def test_a_step_that_cannot_begin_fails_with_a_reason(monkeypatch: pytest.Monkey
         raise OSError("no space left on device")
 
     run = flows.start(one(lambda ctx: "never"))
-    monkeypatch.setattr("runs.attempts.starts.Path.mkdir", broken)
+    monkeypatch.setattr("runs.attempts.starts.deployment.engines_of", broken)
 
     flows.work(run)
 
     assert flows.fresh(run).status == "failed"
     assert "could not begin" in the_step(run).summary
+
+
+def test_a_step_that_looks_for_its_folder_in_vain_fails_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError("no space left on device")
+
+    run = flows.start(one(lambda ctx: str(ctx.workspace.dir)))
+    monkeypatch.setattr("runs.attempts.folders.Path.mkdir", full)
+
+    flows.work(run)
+
+    assert flows.fresh(run).status == "failed"
+    assert "no space left" in the_step(run).summary
