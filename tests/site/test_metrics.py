@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from gates import keys, services
 from gates.models import Delivery, Request, Response
+from gates.notify.spread import spread
 from obversa_site.operations import broker
 from runs.models import Attempt, Heartbeat, Run
 from tests import factories
@@ -151,7 +152,7 @@ def test_what_ever_was_never_falls_when_rows_leave(client: Client, key: str) -> 
 def test_messages_that_wait_and_that_failed(client: Client, key: str) -> None:
     ways.mail_to("ada")
     factories.pending_gate()
-    ways.spread()
+    spread()
     asked = timezone.now() - timedelta(minutes=3)
     Delivery.objects.update(created_at=asked)
     found = scraped(client, key)
