@@ -49,6 +49,7 @@ class Pair:
     def __init__(self, ports: list[int]) -> None:
         self.ports = ports
         self._token = ""
+        self._token = ""
 
     def change(self, gate: Request, key: str, number: int) -> int:
         """Claim or release the question through the first process; the number of the event."""
