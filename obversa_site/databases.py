@@ -9,7 +9,7 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 
 SQLITE = "django.db.backends.sqlite3"
-POSTGRESQL = "django.db.backends.postgresql"
+POSTGRESQL = "obversa_site.postgresql"
 
 # IMMEDIATE, or a transaction that reads first and then writes fails at once with "database is
 # locked" under load, whatever the timeout. FULL keeps the last commit through a power cut.
@@ -34,7 +34,7 @@ def database(url: str, home: Path) -> dict[str, Any]:
     engine = found.get("ENGINE")
     if engine == SQLITE:
         return _sqlite(found)
-    if engine == POSTGRESQL:
+    if engine == environ.Env.DB_SCHEMES["postgres"]:
         return _postgresql(found)
     raise ImproperlyConfigured(
         f"DATABASE_URL begins with {url.partition(':')[0]}:, and Obversa keeps its record in "
@@ -51,4 +51,9 @@ def _postgresql(found: dict[str, Any]) -> dict[str, Any]:
     options = {**PREPARED, **found.get("OPTIONS", {}), "pool": dict(POOL)}
     # A server's cursor that an error leaves open is closed later, within whatever transaction runs
     # then, and that one fails. A record is read whole anyway.
-    return found | {"CONN_MAX_AGE": 0, "OPTIONS": options, "DISABLE_SERVER_SIDE_CURSORS": True}
+    return found | {
+        "ENGINE": POSTGRESQL,
+        "CONN_MAX_AGE": 0,
+        "OPTIONS": options,
+        "DISABLE_SERVER_SIDE_CURSORS": True,
+    }

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+import orjson
 from django.db import DataError, connection, models
 
 from runs.turns import statements
@@ -185,11 +186,18 @@ def _at_once(parts: Sequence[Part], *, alone: bool = False) -> Sequence[Any]:
 def _text(kind: Kind, rows: Rows) -> str:
     form = _form(kind)
     written = [form.written(row) for row in rows]
-    # Times and ids are all there is beside what JSON knows; PostgreSQL reads them as Python says.
     return _encode(written if isinstance(kind, Insert) else written[0])
 
 
-_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+def _encode(rows: Any) -> str:
+    """Rows as JSON; times and ids are all there is beside what JSON knows."""
+    try:
+        return orjson.dumps(rows, default=str).decode()
+    except orjson.JSONEncodeError:
+        return _slowly(rows)  # a number that encoder has no room for, or a text it does not take
+
+
+_slowly: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 
 
 @dataclass(frozen=True, slots=True)

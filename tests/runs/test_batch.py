@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -169,3 +170,15 @@ def test_nothing_to_write_is_no_statement() -> None:
         batch.send()
 
     assert not queries.captured_queries
+
+
+@pytest.mark.parametrize("value", [1, "ü\n\u2028", None, True, datetime(2026, 1, 2, 3, tzinfo=UTC)])
+def test_rows_are_written_as_json_whatever_they_hold(value: Any) -> None:
+    text = batches._encode([{"it": value}])
+
+    read = json.loads(text)[0]["it"]
+    assert (datetime.fromisoformat(read) if isinstance(value, datetime) else read) == value
+
+
+def test_a_number_with_no_room_in_the_quick_encoder_is_written_all_the_same() -> None:
+    assert batches._encode([{"it": 2**70}]) == f'[{{"it":{2**70}}}]'
