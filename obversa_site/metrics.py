@@ -28,7 +28,8 @@ from gates.models import Delivery, Request, Response
 from obversa_site.auth import AUTH, CsrfMissing, Unauthenticated
 from obversa_site.operations import access, broker, crew, stuck
 from obversa_site.operations.remembered import Remembered
-from runs.models import Attempt, Event, Heartbeat, Run, Step
+from runs.attempts import heartbeat
+from runs.models import Attempt, Event, Run, Step
 from runs.people.principals import Principal
 
 RECENT: Final = timedelta(hours=1)
@@ -217,7 +218,7 @@ def _deliveries(now: datetime) -> Iterator[Metric]:
 
 
 def _processes(now: datetime) -> Iterator[Metric]:
-    beats = list(Heartbeat.objects.all()[: crew.PROCESSES * 10])
+    beats = list(heartbeat.processes()[: crew.PROCESSES * 10])
     youngest: dict[str, datetime] = {}
     for beat in beats:
         youngest[beat.role] = max(beat.at, youngest.get(beat.role, beat.at))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,6 +64,14 @@ def own_workflows() -> Iterator[None]:
     before = dict(publishing._offered)
     yield
     publishing._offered.update(before)
+
+
+@pytest.fixture(autouse=True)
+def no_errands() -> Iterator[None]:
+    """Threads that a message to this process began are no part of the next test."""
+    yield
+    if tasks := sys.modules.get("gates.tasks"):
+        tasks.leaving()
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ def _server() -> str:
     from moto.server import ThreadedMotoServer
 
     os.environ.setdefault("AWS_ACCESS_KEY_ID", "nobody")
-    os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "nothing")
+    os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "of-a-server-on-this-machine")
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db.models import Count, Min
 
 from obversa_site.operations import broker
+from runs.attempts import heartbeat
 from runs.models import Attempt, Heartbeat
 
 SILENT_AFTER: Final = timedelta(seconds=60)
@@ -59,7 +60,7 @@ def processes(now: datetime) -> list[Process]:
     mine: dict[str, list[Attempt]] = defaultdict(list)
     for attempt in at_work.order_by("lease_until")[:_AT_WORK]:
         mine[main_of(attempt.worker)].append(attempt)
-    rows = Heartbeat.objects.order_by("-at")[:PROCESSES]
+    rows = heartbeat.processes().order_by("-at")[:PROCESSES]
     found = [_process(row, mine.get(row.name, []), now) for row in rows]
     order = {"worker": 0, "sweep": 1, "web": 2}
     return sorted(found, key=lambda one: (order.get(one.role, 3), one.is_silent, one.name))

@@ -17,13 +17,13 @@ from runs import record
 from runs.archive import archiving
 from runs.archive.archiving import MustStay
 from runs.artifacts import tidying
+from runs.attempts.heartbeat import TIDY
 from runs.models import Heartbeat
 from runs.turns.whole import RecordMoved
 
 logger = logging.getLogger(__name__)
 
 TIDY_EVERY: Final = timedelta(hours=1)
-TIDY: Final = "tidy"
 # One sweep does no more of it than this: what it repairs beside it must not wait.
 SECONDS: Final = 2.0
 _LOOKED_AT: Final = 50

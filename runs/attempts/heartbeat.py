@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from django.db import DatabaseError
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from runs.models import Heartbeat
@@ -18,6 +19,8 @@ from runs.models import Heartbeat
 logger = logging.getLogger(__name__)
 
 FORGOTTEN_AFTER: Final = timedelta(days=1)
+# What is done once an hour keeps its time in the same table, and is no process.
+TIDY: Final = "tidy"
 _STARTED: Final = datetime.now(UTC)
 
 
@@ -31,6 +34,11 @@ def beat(name: str, role: str, **facts: Any) -> None:
         name=name[:200], defaults={"role": role, "at": Now(), "facts": told}
     )
     Heartbeat.objects.filter(at__lt=Now() - FORGOTTEN_AFTER).delete()
+
+
+def processes() -> QuerySet[Heartbeat]:
+    """The signs of life of processes."""
+    return Heartbeat.objects.exclude(role=TIDY)
 
 
 def leave(name: str) -> None:

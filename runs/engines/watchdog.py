@@ -2,7 +2,8 @@
 
 A worker that is killed cannot stop its commands, and a command that goes on unseen would be at
 work still when somebody lets its step run again. The watchdog reads from a pipe which groups run;
-the pipe ends with the last process that holds it, however that process ends.
+the pipe ends with the last process that holds it, however that process ends. A process that is
+killed between the start of a command and telling of it leaves that one behind.
 """
 
 from __future__ import annotations

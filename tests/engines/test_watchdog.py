@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,11 +28,17 @@ time.sleep(600)
 WORKER = """
 import os, sys
 from runs.engines.command import CommandSpec, run_command
+from runs.engines.watchdog import watchdog
 if sys.argv[2] == "forked":
     run_command(CommandSpec(argv=("true",)))
     if os.fork():
         os.wait()
         sys.exit()
+watch = watchdog.watch
+def watched(group):
+    watch(group)
+    open(sys.argv[1] + ".watched", "w").close()
+watchdog.watch = watched
 print(os.getpid(), flush=True)
 run_command(CommandSpec(argv=(sys.executable, "-c", sys.argv[3], sys.argv[1])))
 """
@@ -63,6 +70,7 @@ def test_the_commands_of_a_killed_worker_end_with_their_children(
         assert worker.stdout is not None
         pid = int(worker.stdout.readline())
         assert comes(lambda: told.exists() and told.read_text().endswith("\n"))
+        assert comes(Path(f"{told}.watched").exists)
         left = [int(part) for part in told.read_text().split()]
         assert not any(map(is_gone, left))
         os.kill(pid, number)
@@ -78,17 +86,24 @@ def test_a_command_that_ended_is_watched_no_longer() -> None:
     assert watchdog._groups == set()
 
 
-def test_one_that_is_gone_is_replaced_and_told_of_everything() -> None:
+def test_one_that_is_gone_is_replaced_and_told_of_everything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[int] = []
+    spawn = os.posix_spawn
+
+    def noted(*given: Any, **more: Any) -> int:
+        begun.append(spawn(*given, **more))
+        return begun[-1]
+
+    monkeypatch.setattr(os, "posix_spawn", noted)
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as sleeper:
         dog = Watchdog()
         dog.watch(sleeper.pid)
-        assert dog._pipe is not None
-        # As if it had been killed: nobody reads any more.
-        reading, writing = os.pipe()
-        os.close(reading)
-        os.dup2(writing, dog._pipe)
-        os.close(writing)
+        os.kill(begun[0], signal.SIGKILL)
+        os.waitpid(begun[0], 0)
         dog.watch(sleeper.pid)
+        assert len(begun) == 2
         assert sleeper.poll() is None
         dog._drop()
         assert comes(lambda: sleeper.poll() is not None)

@@ -9,7 +9,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from runs import dispatch, record, sweep
-from runs.attempts import worker
+from runs.attempts import heartbeat, worker
 from runs.drivers.context import Context
 from runs.kernel.approvals import APPROVAL_SCHEMA
 from runs.kernel.gate import create_callback_gate
@@ -314,7 +314,7 @@ def test_a_sweep_shows_that_it_lives_and_forgets_who_is_long_silent() -> None:
     sweep.sweep()
     worker.beat()
 
-    assert set(Heartbeat.objects.values_list("role", flat=True)) == {"sweep", "worker"}
+    assert set(heartbeat.processes().values_list("role", flat=True)) == {"sweep", "worker"}
 
 
 def test_other_apps_have_their_rows_swept_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,8 @@ from django.utils import timezone
 from gates import keys, services
 from gates.models import Delivery, Request, Response
 from gates.notify.spread import spread
-from obversa_site.operations import broker
+from obversa_site.operations import broker, crew
+from runs.archive import retention
 from runs.models import Attempt, Heartbeat, Run
 from tests import factories
 from tests.gates.notify import ways
@@ -61,6 +62,13 @@ def test_what_waits_and_for_how_long(client: Client, key: str) -> None:
     assert 0 <= found["obversa_oldest_ready_age_seconds"] < 30
     assert 0 <= found['obversa_answer_seconds{quantile="0.5"}'] < 30
     assert 9 <= found['obversa_heartbeat_age_seconds{role="sweep"}'] < 29
+
+
+def test_what_is_done_once_an_hour_is_no_process_that_fell_silent(client: Client, key: str) -> None:
+    retention.tidy_up()
+
+    assert not [name for name in scraped(client, key) if "tidy" in name]
+    assert crew.processes(timezone.now()) == []
 
 
 def test_nothing_that_happened_is_no_number(client: Client, key: str) -> None:
