@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from gates import services
 from gates.models import Request
+from obversa_site.stores import store as described
 from runs import approval, dag, fn_job
 from runs.artifacts import store
 from runs.models import Artifact
@@ -51,7 +52,7 @@ LOG = [f"commit {number}: work on the shop" for number in range(30)]
 def asked(settings: Any, product: Product) -> Request:
     """A question asked for the second time, with a file of each kind behind it."""
     factories.user("ada", perms=["gates.view_request", "runs.view_run"])
-    settings.OBVERSA_HOME = product.home
+    settings.STORAGES = {**settings.STORAGES, "artifacts": described("", "", product.home)}
     changed = [*LOG[:12], "commit 12: another checkout", *LOG[13:], "commit 30: one more"]
     first = flow({"version": "2.3.0", "channel": "beta", "log": "\n".join(LOG)}, "Ship **2.3.0**?")
     services.submit(
