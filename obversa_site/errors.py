@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import logging
 import secrets
+import sys
+from typing import Final
 
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
 
 from runs.errors import RunArchived
 
 logger = logging.getLogger(__name__)
+
+# When it is worth asking again: a restart takes a second or two.
+AWAY_SECONDS: Final = 2
 
 
 def _in_json(request: HttpRequest, status: int, code: str, message: str) -> HttpResponse | None:
@@ -55,11 +62,26 @@ def in_archive(request: HttpRequest, exception: RunArchived) -> HttpResponse:
 
 
 def failed(request: HttpRequest) -> HttpResponse:
-    """Answer 500 with a number that stands in the log as well."""
+    """Answer 500 with a number that stands in the log as well; 503 while the database is away."""
+    if isinstance(sys.exc_info()[1], OperationalError | InterfaceError):
+        return _away(request)
     number = secrets.token_hex(4)
     logger.error("page failed error_id=%s path=%s", number, request.path)
     told = _in_json(request, 500, "failed", f"Something failed here. Its number is {number}.")
-    return told or render(request, "errors/500.html", {"error_id": number}, status=500)
+    return told or _bare("errors/500.html", 500, error_id=number)
+
+
+def _bare(template: str, status: int, **page: str) -> HttpResponse:
+    """A page that asks nobody who is looking: what answers that may be what failed."""
+    return HttpResponse(render_to_string(template, page), status=status)
+
+
+def _away(request: HttpRequest) -> HttpResponse:
+    logger.error("database away path=%s", request.path)
+    told = _in_json(request, 503, "unavailable", "The database is away just now. Try again.")
+    answer = told or _bare("errors/503.html", 503)
+    answer.headers["Retry-After"] = str(AWAY_SECONDS)
+    return answer
 
 
 def no_csrf(request: HttpRequest, reason: str = "") -> HttpResponse:

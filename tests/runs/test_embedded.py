@@ -19,7 +19,7 @@ from runs.models import Attempt, Heartbeat, Run
 from runs.shapes.approval import approval
 from runs.shapes.dag import dag, pipeline
 from runs.shapes.steps import fn_job
-from tests import flows
+from tests import brokers, flows
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -73,9 +73,11 @@ def celery_worker(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> It
     before = {name: app.conf[name] for name in ("broker_url", "broker_transport_options")}
     settings.CELERY_BROKER_URL = "memory://"
     app.conf.update(broker_url="memory://", broker_transport_options={"polling_interval": 0.01})
+    brokers.forget()
     with start_worker(app, perform_ping_check=False, pool="solo", concurrency=1):
         yield
     app.conf.update(before)
+    brokers.forget()
 
 
 def comes_to(run: Run, *wanted: str) -> Run:

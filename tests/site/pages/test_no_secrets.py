@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from runs.models import Event
-from tests import factories
+from tests import brokers, factories
 from tests.site.pages.looking import ROLES, Looker, said
 from tests.site.pages.planted import Planted, log_lines, plant
 from tests.site.walk import World, world_of_ada
@@ -28,8 +28,9 @@ def world() -> World:
 
 
 @pytest.fixture
-def planted(world: World, monkeypatch: pytest.MonkeyPatch) -> Planted:
-    return plant(monkeypatch)
+def planted(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Planted]:
+    yield plant(monkeypatch)
+    brokers.forget()
 
 
 def everywhere(world: World, planted: Planted) -> Iterator[tuple[World, str]]:
