@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from gates import keys
 from obversa_site import telemetry
+from runs import sweep
 from runs.models import Run
 from tests import flows, receivers
 from tests.services import flow
@@ -51,8 +53,13 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[receivers.Receiver]:
 
 
 def test_a_collector_gets_one_trace_from_the_request_to_the_steps_of_other_processes(
-    collector: receivers.Receiver, start_worker: Worker, home: Path
+    collector: receivers.Receiver,
+    start_worker: Worker,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # A second message for the same step may be the one that is taken, and hangs on the turn itself.
+    monkeypatch.setattr(sweep, "RESEND_AFTER", timedelta(minutes=5))
     effect, retry_safe = flow.EFFECTS["asks"]
     flows.offer(flow.main_job("asks", effect, retry_safe=retry_safe))
     key = keys.create_key("bot", ["read", "start"])[1]
@@ -75,7 +82,7 @@ def test_a_collector_gets_one_trace_from_the_request_to_the_steps_of_other_proce
     assert {service for service, one in spans if one.name == "obversa.step"} == {"obversa-worker"}
     assert {one.trace_id for one in steps} == {request.trace_id}
     assert {facts(one)["obversa.run_id"] for one in steps} == {str(run.pk)}
-    # Build, review, and both again; what the sweep of this test sends anew stays in the trace.
+    # Build, review, and both again.
     assert [facts(one)["obversa.step"].split("/")[-1] for one in steps] == [
         "build", "review", "build", "review",
     ]  # fmt: skip
