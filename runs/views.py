@@ -20,7 +20,7 @@ from runs.artifacts import downloads
 from runs.errors import IdempotencyConflict, ParamsRefused, RunsError
 from runs.inputs.forms import SchemaForm
 from runs.pages import archived
-from runs.pages.run_list import TABS, run_rows
+from runs.pages.run_list import EMPTY, TABS, run_rows
 from runs.people.visitors import caller
 from runs.plaintext import visible
 
@@ -53,6 +53,7 @@ def run_list(request: HttpRequest) -> HttpResponse:
     page = {
         "rows": rows,
         "tab": tab,
+        "empty": EMPTY.get(tab, ""),
         "q": given["q"],
         "tabs": [
             {"key": key, "label": label, "count": None, "url": url(tab=key), "active": key == tab}

@@ -31,7 +31,15 @@ TABS: Final = {
     "finished": ("Finished", Q(status__in=["passed", "cancelled"])),
     "archived": ("Archived", Q(archived_at__isnull=False)),
 }
-
+# What a tab says that has no run.
+EMPTY: Final = {
+    "waiting": "No run waits for a person.",
+    "going": "No run is under way.",
+    "failed": "No run failed.",
+    "finished": "No run has finished yet.",
+    "archived": "No run is in the archive. Those that ended long ago are moved there by whoever "
+    "looks after this installation.",
+}
 
 _FAILED: Final = (Run.Status.FAILED, Run.Status.EXHAUSTED)
 

@@ -13,7 +13,7 @@ from runs import services as run_services
 from runs.artifacts import store
 from runs.kernel.events import Event
 from runs.models import Artifact, Run
-from runs.pages import event_lines, run_graph, step_views
+from runs.pages import event_lines, run_graph, run_list, step_views
 from tests import factories, flows
 from tests.pages import client_of, page_of
 
@@ -287,3 +287,10 @@ def test_a_question_kept_by_a_cancelled_run_stands_open_on_its_page() -> None:
     assert approve.get("data-word") == "question kept"
     assert "open" in next(one for one in approve.children if one.tag == "details").attributes
     assert "may still be answered" in approve.text
+
+
+@pytest.mark.parametrize("tab", run_list.TABS)
+def test_a_tab_without_runs_says_which_ones_it_lacks(tab: str) -> None:
+    empty = page_of(client_of(factories.ada()).get(f"/runs/?tab={tab}")).one(class_="empty")
+
+    assert run_list.EMPTY.get(tab, "Every run of a workflow appears here") in empty.text
