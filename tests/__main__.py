@@ -64,15 +64,20 @@ def _run_pass(database: str, arguments: list[str], counts: Counter[str]) -> int:
             "OBVERSA_TEST_DATABASE": database,
             "OBVERSA_TEST_TALLY": str(tally),
         }
-        count = 0 if arguments[-1] == SOAK else min(os.cpu_count() or 1, 4)
-        workers = ["-n", str(count)]
-        command = [sys.executable, "-m", "pytest", *workers, *arguments]
+        command = [sys.executable, "-m", "pytest", *_alone_or_not(arguments[-1]), *arguments]
         code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
         if tally.exists():
             counts.update(json.loads(tally.read_text(encoding="utf-8")))
         elif code not in (0, NO_TESTS):
             counts["error"] += 1
     return code
+
+
+def _alone_or_not(marked: str) -> list[str]:
+    """How many processes run a pass; a soak is one, and silent for longer than a stuck test is."""
+    if marked == SOAK:
+        return ["-n", "0", "-o", "faulthandler_timeout=0"]
+    return ["-n", str(min(os.cpu_count() or 1, 4))]
 
 
 def _verdict(codes: list[int]) -> int:
