@@ -1,0 +1,1 @@
+"""What the monitor shows: one page, its style and its script."""
