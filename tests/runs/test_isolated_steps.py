@@ -62,7 +62,7 @@ def change(how: str, body: Any = changes) -> Any:
 def test_a_worker_lands_what_an_isolated_step_did(home: Path, how: str, branch: str) -> None:
     run = flows.ran(change(how))
 
-    assert flows.fresh(run).status == "passed"
+    assert flows.fresh(run).status == "passed", flows.fresh(run).outcome
     where = folder(run, home)
     assert subjects(where) == [f"Land lines/{branch}-1", "made it new", "first"]
     assert branches(where) == ["main"]
