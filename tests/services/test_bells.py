@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import secrets
-import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -224,9 +223,7 @@ def test_without_pages_nobody_listens(start: Start) -> None:
 def test_sockets_outlive_a_redis_that_is_killed_and_started_again(
     start: Start, tmp_path: Path
 ) -> None:
-    server = shutil.which("redis-server")
-    if server is None:
-        pytest.skip("needs redis-server: it is killed here, and the tests' own must live")
+    server = need("redis-server")  # it is killed here, and the one of the tests must live
     (port,) = free_ports(1)
     command = [server, "--port", str(port), "--save", "", "--dir", str(tmp_path)]
     url = f"redis://127.0.0.1:{port}/0"
