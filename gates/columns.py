@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from gates.models import Request
@@ -11,7 +11,6 @@ from runs.kernel.interactions import PURPOSE as INTERACTION
 from runs.kernel.questions import PURPOSE as QUESTION
 
 END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=UTC)
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_PRIORITY: Final = 1_000
 _MAX_ID: Final = 600
 _MAX_GATE_ID: Final = 500
@@ -40,11 +39,6 @@ def true_id(row: Request, known: Collection[str]) -> str:
 def gate_id(value: object) -> str:
     """A gate id for its column."""
     return text(value, _MAX_GATE_ID)
-
-
-def moment(ms: int) -> datetime:
-    """The time of an event; exact, where a float would round."""
-    return _EPOCH + timedelta(milliseconds=ms)
 
 
 def time_of(value: Any) -> datetime | None:

@@ -13,6 +13,7 @@ from runs.kernel.callbacks import CallbackState, CallbackStatus
 from runs.kernel.clocks import REJECT, expired_text, iso
 from runs.kernel.events import CALLBACK_KINDS, Event, EventKind
 from runs.kernel.jsonable import thaw
+from runs.kernel.moments import moment
 from runs.kernel.state import RunState
 from runs.kernel.tallies import rule_of
 from runs.models import Run
@@ -63,7 +64,7 @@ class Projection:
 
     def apply(self, event: Event) -> None:
         """Bring the rows past one event."""
-        at = columns.moment(event.ts)
+        at = moment(event.ts)
         if event.kind in RUN_KINDS:
             self._run(event, at)
         elif event.kind in ANSWER_KINDS:

@@ -22,6 +22,7 @@ from runs.kernel import chain, clocks, deadlines
 from runs.kernel.decide import Command, StartStep, commands, decide
 from runs.kernel.events import Event, EventKind, Path
 from runs.kernel.graph import Shape
+from runs.kernel.moments import milliseconds, moment
 from runs.kernel.state import RunState, reduce
 from runs.kernel.worktime import Calendar
 from runs.models import Artifact, Attempt, Run, Step
@@ -87,8 +88,8 @@ class Turn:
         self._afterwards: list[Callable[[], None]] = []
         self._base = run.last_seq
         # Events keep milliseconds; the fold must see the same time now and on a later reading.
-        self.now = now.replace(microsecond=now.microsecond // 1000 * 1000)
-        self.now_ms = int(self.now.timestamp() * 1000 + 0.5)
+        self.now_ms = milliseconds(now)
+        self.now = moment(self.now_ms)
         self.actor = actor
         self.surface = surface
         self.shape: Shape | None = (
@@ -357,8 +358,8 @@ def first_turn(run: Run, *, actor: str, surface: str) -> Iterator[Turn]:
     """Create the run and open its first turn in one transaction."""
     with told(run.pk) as span, writer(), transaction.atomic():
         now = database_now()
-        run.created_at = run.changed_at = now
         opened = Turn(run, now, actor, surface, before=RunState(), first=True)
+        run.created_at = run.changed_at = opened.now
         yield opened
         opened.close()
         run._state.adding = False

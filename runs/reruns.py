@@ -17,6 +17,7 @@ from runs.kernel.callbacks import CallbackState
 from runs.kernel.decide import decide
 from runs.kernel.events import Event, EventKind
 from runs.kernel.graph import GraphShape, graph_identity
+from runs.kernel.moments import milliseconds
 from runs.kernel.state import RunState
 from runs.models import Event as EventRow
 from runs.models import Run, Workflow
@@ -146,12 +147,12 @@ def _carry_answers(turn: Turn, old: Run, callbacks: CallbackState) -> None:
             row = rows[kind]
             turn.append(kind, (), row.payload, actor=row.actor)
         answer = rows[EventKind.SUBMITTED]
-        facts = {"requestId": request_id, "fromRun": str(old.pk), "answeredAt": _ms(answer)}
+        facts = {
+            "requestId": request_id,
+            "fromRun": str(old.pk),
+            "answeredAt": milliseconds(answer.at),
+        }
         turn.append(EventKind.REUSED, (), facts)
-
-
-def _ms(row: EventRow) -> int:
-    return int(row.at.timestamp() * 1000 + 0.5)
 
 
 def _carry_steps(turn: Turn, old: RunState, kept: list[str]) -> None:

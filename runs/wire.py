@@ -12,6 +12,7 @@ from runs import admission
 from runs.admission import Place
 from runs.kernel.events import Event, EventKind
 from runs.kernel.masking import mask_requests
+from runs.kernel.moments import moment
 from runs.models import Event as EventRow
 from runs.models import Run, Workflow
 from runs.turns import folding
@@ -106,7 +107,7 @@ def whole_event(row: EventRow | Event) -> Wire:
         "seq": fact.seq,
         "kind": str(fact.kind),
         "path": list(fact.path),
-        "ts": time(datetime.fromtimestamp(fact.ts / 1000, UTC)),
+        "ts": time(moment(fact.ts)),
         "actor": fact.actor,
         "surface": fact.surface,
         **_own_fields(fact),

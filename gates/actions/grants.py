@@ -19,6 +19,7 @@ from runs import record
 from runs.kernel import grants as rules
 from runs.kernel.calls import Call
 from runs.kernel.events import Event, EventKind
+from runs.kernel.moments import milliseconds, moment
 from runs.models import Event as EventRow
 from runs.models import Run
 from runs.record import Turn
@@ -99,7 +100,7 @@ def _applied(run: Run, events: Iterable[Event], known: Mapping[UUID, Grant]) -> 
         grant = grants.get(pk)
         # Ended twice, it ended the first time (I52).
         if grant is not None and grant.revoked_at is None:
-            grant.revoked_at = columns.moment(event.ts)
+            grant.revoked_at = moment(event.ts)
             grant.revoked_by = columns.text(event.fields["revokedBy"], 200)
             changed[pk] = grant
     return list(changed.values())
@@ -118,7 +119,7 @@ def _issued(run: Run, pk: UUID, event: Event) -> Grant:
         granted_by=columns.text(told["grantedBy"], 200),
         source_request_id=columns.request_id(told["sourceRequestId"]),
         policy_version=columns.text(told.get("policyVersion", ""), 20),
-        granted_at=columns.moment(event.ts),
+        granted_at=moment(event.ts),
         expires_at=columns.time_of(told.get("expiresAt")),
     )
 
@@ -147,13 +148,9 @@ def _rule(row: Grant) -> rules.Grant:
         match_value=row.match_value,
         principal=row.principal,
         conversation=row.conversation,
-        granted_at=_ms(row.granted_at),
-        expires_at=None if row.expires_at is None else _ms(row.expires_at),
+        granted_at=milliseconds(row.granted_at),
+        expires_at=None if row.expires_at is None else milliseconds(row.expires_at),
     )
-
-
-def _ms(at: Any) -> int:
-    return int(at.timestamp() * 1000 + 0.5)
 
 
 def in_force() -> Q:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from gates.columns import moment
 from gates.models import Request
 from gates.principals import actor_labels
 from gates.projection import about
 from runs.kernel.clocks import expired_text
 from runs.kernel.events import Event, EventKind
+from runs.kernel.moments import moment
 from runs.models import Event as EventRow
 from runs.plaintext import visible
 from runs.turns import folding

@@ -26,6 +26,7 @@ from runs.kernel.clocks import iso
 from runs.kernel.diffs import HINT
 from runs.kernel.interactions import APPROVED, CHANGES_REQUESTED
 from runs.kernel.jsonable import JSONValue
+from runs.kernel.moments import milliseconds
 from runs.plaintext import visible
 
 PROMPT: Final = "prompt"
@@ -212,4 +213,4 @@ def _author(who: Principal) -> dict[str, JSONValue]:
 
 
 def _now() -> str:
-    return iso(round(timezone.now().timestamp() * 1000))
+    return iso(milliseconds(timezone.now()))

@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from runs.archive import kept, portable
 from runs.kernel import chain
 from runs.kernel.events import Event
+from runs.kernel.moments import milliseconds
 from runs.models import Event as EventRow
 from runs.models import Run
 from runs.replies import json_text
@@ -59,7 +60,7 @@ def header_of(run: Run) -> dict[str, Any]:
     hashes = hashes_of(run)
     return {
         "kind": portable.HEADER,
-        "ts": int(run.changed_at.timestamp() * 1000),
+        "ts": milliseconds(run.changed_at),
         "path": [],
         "format": portable.FORMAT,
         "events": run.last_seq,
@@ -77,7 +78,7 @@ def header_of(run: Run) -> dict[str, Any]:
             "params": run.params,
             "audience": run.audience.spec,
             "startedBy": run.started_by,
-            "createdAt": int(run.created_at.timestamp() * 1000 + 0.5),
+            "createdAt": milliseconds(run.created_at),
             "rerunOf": None if run.rerun_of_id is None else str(run.rerun_of_id),
             "definition": None
             if definition is None

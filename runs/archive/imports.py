@@ -18,12 +18,12 @@ from runs.archive.rebuild import rebuild
 from runs.kernel.events import Event, EventKind
 from runs.kernel.graph import Shape, leaf_count, shape_from_json, shape_identity
 from runs.kernel.jsonable import digest_hex, snapshot
+from runs.kernel.moments import moment
 from runs.kernel.state import RunState, fold
 from runs.models import Definition, Run
 from runs.people.audiences import AudienceRefused, audience_for
 from runs.report.verifying import follow_export
 from runs.turns import headline
-from runs.turns.projection import moment
 
 # What events that are none do to those who read them.
 _NO_RECORD: Final = (

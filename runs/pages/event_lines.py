@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 from runs.kernel.events import Event, EventKind, Path
+from runs.kernel.moments import moment
 from runs.pages import round_lines, words
 from runs.people.actors import actor_labels
 from runs.plaintext import first_line, visible
@@ -124,7 +125,7 @@ def event_views(
             words=in_words(event),
             quiet=event.kind in _QUIET or in_words(event) in ("step not run", "question closed"),
             text=_told(event, visible(labels.get(event.actor, event.actor)))[:MAX_TEXT],
-            at=datetime.fromtimestamp(event.ts / 1000, UTC),
+            at=moment(event.ts),
             path_text="" if event.kind == EventKind.NODE else _place(event, places or {}),
         )
         for event in events

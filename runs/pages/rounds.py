@@ -12,6 +12,7 @@ from django.db.models import Q
 from runs.kernel.events import Path
 from runs.kernel.graph import LoopShape, Shape
 from runs.kernel.loops import LoopState
+from runs.kernel.moments import moment
 from runs.kernel.outcomes import Outcome
 from runs.kernel.places import shape_at, trail
 from runs.kernel.slots import Slot
@@ -20,7 +21,6 @@ from runs.models import Run, Step
 from runs.pages import words
 from runs.plaintext import first_line, visible
 from runs.turns import folding
-from runs.turns.projection import moment
 
 MAX_FINDINGS: Final = 20
 SLEEPING: Final = "sleeping"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from typing import Final
 
 from runs.kernel.events import Event
+from runs.kernel.moments import moment
 from runs.report.parts import Line, NodeRun, Tool
 from runs.report.phrases import ended
 from runs.report.reading import Reading, read
@@ -124,4 +124,4 @@ def _length(start: int | None, end: int | None) -> str:
 def _time(ms: int | None) -> str:
     if ms is None:
         return "not recorded"
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return moment(ms).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from runs.kernel.events import Event
+from runs.kernel.moments import milliseconds
 from runs.kernel.numbers import number_of
 
 BETWEEN: Final = " \u203a "  # the names of a path
@@ -61,7 +62,7 @@ def moment_of(value: object) -> int | None:
     if isinstance(value, str):
         try:
             at = datetime.fromisoformat(value)
-            value = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000
+            value = milliseconds(at if at.tzinfo else at.replace(tzinfo=UTC))
         except (ValueError, OverflowError, OSError):
             return None
     number = number_of(value)

@@ -17,6 +17,7 @@ from django.db import connection
 from runs.kernel.events import Event
 from runs.kernel.graph import Shape, shape_from_json
 from runs.kernel.jsonable import digest_hex, snapshot
+from runs.kernel.moments import milliseconds
 from runs.kernel.state import RunState, fold, reduce
 from runs.models import Definition
 from runs.models import Event as EventRow
@@ -71,7 +72,7 @@ def to_event(row: EventRow) -> Event:
         path=tuple(row.path),
         fields=row.payload,
         seq=row.seq,
-        ts=int(row.at.timestamp() * 1000 + 0.5),
+        ts=milliseconds(row.at),
         actor=row.actor,
         surface=row.surface,
         key=row.key,

@@ -14,12 +14,13 @@ from runs.kernel.graph import GraphShape, LeafShape, LoopShape, Shape, leaf_coun
 from runs.kernel.interactions import PURPOSE as INTERACTION
 from runs.kernel.loop_events import COMPLETE, LOOP_TASKS
 from runs.kernel.loops import LoopState
+from runs.kernel.moments import moment
 from runs.kernel.questions import PURPOSE as QUESTION
 from runs.kernel.slots import WHEN, Slot
 from runs.kernel.state import RunState
 from runs.models import Run
 from runs.turns.admission import IN_LINE, OUTSIDE
-from runs.turns.projection import moment, plain
+from runs.turns.projection import plain
 
 _FINAL: Final = {
     "pass": Run.Status.PASSED,

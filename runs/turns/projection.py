@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from runs.kernel.decide import shape_at
 from runs.kernel.events import Event, EventKind, Path
 from runs.kernel.graph import GraphShape, LeafShape, LoopShape, Shape
 from runs.kernel.loops import LoopState
+from runs.kernel.moments import moment
 from runs.kernel.outcomes import Outcome
 from runs.kernel.places import trail
 from runs.kernel.slots import REVIEW
@@ -385,11 +386,6 @@ def artifact_rows(run_id: UUID, events: Iterable[Event]) -> Iterator[dict[str, A
 def plain(text: str, limit: int) -> str:
     """The text as a column takes it: no U+0000, which PostgreSQL refuses, and not too long."""
     return text.replace("\0", "\ufffd")[:limit]
-
-
-def moment(ms: int) -> datetime:
-    """The time of an event as a row has it."""
-    return datetime.fromtimestamp(ms / 1000, UTC)
 
 
 def _moment(ms: int) -> datetime | None:

@@ -14,6 +14,8 @@ from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, models
 
+from runs.kernel.moments import moment
+
 if TYPE_CHECKING:
     from runs.kernel.events import Event
     from runs.models import Run
@@ -45,7 +47,7 @@ class Pruning(models.Model):
 def insert(run: Run, events: Iterable[Event], hashes: Iterable[str]) -> None:
     """Write the events as they are, with the hashes of their chain."""
     from runs.models import Event as EventRow
-    from runs.turns import projection, statements
+    from runs.turns import statements
 
     rows = (
         EventRow(
@@ -55,7 +57,7 @@ def insert(run: Run, events: Iterable[Event], hashes: Iterable[str]) -> None:
             path=list(event.path),
             actor=event.actor,
             surface=event.surface,
-            at=projection.moment(event.ts),
+            at=moment(event.ts),
             key=event.key,
             payload=event.fields,
             hash=own_hash,

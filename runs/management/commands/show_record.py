@@ -11,10 +11,10 @@ from runs import queries, record_command
 from runs.archive import exports, kept, verifying
 from runs.archive.portable import HEADER, Line
 from runs.drivers.jsonl import read_record
+from runs.kernel.moments import moment
 from runs.people.actors import actor_labels
 from runs.report.lines import format_event
 from runs.report.text import moment_of, one_line, text
-from runs.turns.projection import moment
 from runs.wire import time
 
 
