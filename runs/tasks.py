@@ -10,7 +10,7 @@ from uuid import UUID
 from celery import shared_task
 from celery.signals import worker_init, worker_ready, worker_shutdown, worker_shutting_down
 
-from runs import backlog, registry, schedules
+from runs import backlog, orphans, registry, schedules
 from runs import sweep as sweeping
 from runs.attempts import worker
 from runs.attempts.steady import giving_back, let_go
@@ -54,6 +54,9 @@ def start(workflow: str, params: dict[str, Any] | None = None, once_per: str = "
 def begun(**_: Any) -> None:
     """The main process of a Celery worker, before there is a pool."""
     worker.speak_for_children()
+    # What is open now Celery closes by its number alone, in a child and in a pool that is this very
+    # thread; there whoever has the number next would lose it when the connection itself is closed.
+    let_go()
 
 
 @worker_ready.connect
@@ -63,6 +66,7 @@ def ready(sender: Any = None, **_: Any) -> None:
     slots = getattr(getattr(sender, "controller", None), "concurrency", None)
     worker.describe(queues=queues, slots=slots)
     threading.Thread(target=_live, name="heartbeat", daemon=True).start()
+    orphans.watch(getattr(sender, "pool", None), _over)
 
 
 @worker_shutting_down.connect

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from celery import Celery
 from celery.contrib.testing.worker import start_worker
+from celery.fixups import django as django_fixup
 from django.conf import LazySettings
+from django.db import connection
 
 from runs import dispatch, registry, services, tasks
 from runs.attempts import worker
@@ -118,6 +120,18 @@ def test_the_embedded_worker_takes_a_run_to_its_end(embedded_worker: EmbeddedWor
     assert set(flows.statuses(run).values()) == {"passed"}
     assert set(Attempt.objects.values_list("status", flat=True)) == {"done"}
     assert Heartbeat.objects.filter(role="worker").exists()
+
+
+def test_a_celery_worker_finds_no_connection_that_it_would_close_by_its_number(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    closed: list[Any] = []
+    monkeypatch.setattr(django_fixup, "_maybe_close_fd", closed.append)
+    connection.ensure_connection()
+
+    request.getfixturevalue("celery_worker")
+
+    assert closed == []
 
 
 def test_both_transports_give_the_same_record(
