@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
@@ -103,24 +103,11 @@ def cyd(db: None) -> Api:
 
 @pytest.fixture(autouse=True, scope="session")
 def _emptied_between_tests() -> Iterator[None]:
-    """Let a test database on SQLite be emptied although events cannot be deleted."""
-    from django.db.backends.sqlite3 import base
-
-    operations: Any = base.DatabaseWrapper.ops_class
-    flush = operations.execute_sql_flush
-
-    def past_the_trigger(self: Any, statements: list[str]) -> None:
-        with self.connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' "
-                "AND tbl_name = 'runs_event' AND sql LIKE '%BEFORE DELETE%'"
-            )
-            found = cursor.fetchall()
-        around = [f"DROP TRIGGER {name}" for name, _ in found], [sql for _, sql in found]
-        flush(self, [*around[0], *statements, *around[1]])
+    """Empty a test database quickly, although events cannot be deleted (tests/emptying.py)."""
+    from tests import emptying
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(operations, "execute_sql_flush", past_the_trigger)
+        emptying.patch(patch)
         yield
 
 
