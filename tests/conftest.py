@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import hypothesis
 import pytest
@@ -26,9 +26,14 @@ DATABASE_FIXTURES = frozenset(
     ("db", "transactional_db", "django_db_reset_sequences", "django_db_setup", "live_server")
 )
 
-# Examples are the same on every run, so a red test is red again; explore with another profile.
-hypothesis.settings.register_profile("house", deadline=None, derandomize=True, database=None)
-hypothesis.settings.register_profile("explore", deadline=None, max_examples=2000)
+# Examples are the same on every run, so a red test is red again; explore with another profile. How
+# fast they are made says how busy the machine is and nothing of what is tested.
+EASY: Final[dict[str, Any]] = {
+    "deadline": None,
+    "suppress_health_check": [hypothesis.HealthCheck.too_slow],
+}
+hypothesis.settings.register_profile("house", derandomize=True, database=None, **EASY)
+hypothesis.settings.register_profile("explore", max_examples=2000, **EASY)
 hypothesis.settings.load_profile(os.environ.get("OBVERSA_TEST_HYPOTHESIS", "house"))
 
 
