@@ -38,7 +38,10 @@ def run_page(who: Principal, run: Run, before: int | None = None) -> dict[str, A
     first = events[0].seq if events else 0
     return page | {
         "run": page["run"] | actions(who, run),
-        "ticks": step_views.axis_ticks(run, timezone.now()),
+        # An axis needs something on it: a run in a line has waited, and done nothing yet.
+        "ticks": step_views.axis_ticks(run, timezone.now())
+        if any(step.started_at for step in page["steps"])
+        else [],
         "graph_json": run_graph.graph_of(run, page["steps"]),
         "events": event_lines.event_views(events, folding.places_of(run.definition_id)),
         "earlier_url": f"{run.get_absolute_url()}?before={first}" if first > 1 else "",

@@ -118,8 +118,13 @@ def _from_file(path: Path) -> ModuleType:
 def _told(error: BaseException) -> str:
     """The error and the line of the author's file, without locals."""
     lines = traceback.format_exception_only(error)
-    frames = traceback.extract_tb(error.__traceback__)
-    where = next((f for f in reversed(frames) if "importlib" not in f.filename), None)
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "importlib" not in frame.filename and frame.filename != __file__
+    ]
+    # The outermost is the file itself; what it calls fails deeper, at a line nobody can mend.
+    where = next((f for f in reversed(frames) if f.filename == frames[0].filename), None)
     text = "".join(lines).strip()
     return f"{text} (line {where.lineno})" if where is not None else text
 

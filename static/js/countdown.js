@@ -37,12 +37,25 @@ const clock = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", 
 const date = new Intl.DateTimeFormat([], { dateStyle: "medium" });
 const day = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" });
 
-each("time[data-time]", (time) => {
+// A time is written in the reader's zone once; a live part that is merged in puts the server's words
+// back into the same element, and then again.
+const SHOWN = { clock, date, day };
+const written = new WeakMap();
+
+function write(time) {
   const at = new Date(time.dateTime);
+  if (Number.isNaN(at.getTime())) return;
   time.title = exact.format(at);
-  if (time.dataset.time === "clock") time.textContent = clock.format(at);
-  if (time.dataset.time === "date") time.textContent = date.format(at);
-  if (time.dataset.time === "day") time.textContent = day.format(at);
+  const shown = SHOWN[time.dataset.time];
+  if (shown) time.textContent = shown.format(at);
+  written.set(time, time.title);
+}
+
+each("time[data-time]", write);
+document.addEventListener("htmx:after:swap", () => {
+  for (const time of document.querySelectorAll("time[data-time]:not(.event time)")) {
+    if (written.has(time) && written.get(time) !== time.title) write(time);
+  }
 });
 
 function tick() {
