@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.db.backends.postgresql import base as postgresql
 from django.db.backends.sqlite3 import base as sqlite3
+from django.db.utils import OperationalError
+from psycopg.errors import DeadlockDetected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 EVENTS: Final = "runs_event"
 # So many pages of rows are dropped with their files; for fewer that takes longer than the test.
 LARGE: Final = 2000
+# A server that runs beside the tests takes its locks in another order.
+TRIES: Final = 5
 SIZES: Final = "SELECT SUM(pg_relation_size(oid)) / 8192 FROM pg_class WHERE relkind = 'r'"
 
 
@@ -22,7 +26,8 @@ def patch(patch: pytest.MonkeyPatch) -> None:
     """Let the flush of both databases pass the trigger that keeps events."""
     on_postgres: Any = postgresql.DatabaseWrapper.ops_class
     on_sqlite: Any = sqlite3.DatabaseWrapper.ops_class
-    truncated, flushed = on_postgres.sql_flush, on_sqlite.execute_sql_flush
+    truncated, emptied = on_postgres.sql_flush, on_postgres.execute_sql_flush
+    flushed = on_sqlite.execute_sql_flush
 
     def without_truncating(
         self: Any, style: Any, tables: list[str], *, reset_sequences: bool = False, **more: Any
@@ -31,6 +36,16 @@ def patch(patch: pytest.MonkeyPatch) -> None:
             more["reset_sequences"] = reset_sequences
             return list(truncated(self, style, tables, **more))
         return list(_deleting(self, tables))
+
+    def again(self: Any, statements: list[str]) -> None:
+        for left in reversed(range(TRIES)):
+            try:
+                emptied(self, statements)
+            except OperationalError as error:
+                if left == 0 or not isinstance(error.__cause__, DeadlockDetected):
+                    raise
+            else:
+                return
 
     def past_the_trigger(self: Any, statements: list[str]) -> None:
         with self.connection.cursor() as cursor:
@@ -43,6 +58,7 @@ def patch(patch: pytest.MonkeyPatch) -> None:
         flushed(self, [*around[0], *statements, *around[1]])
 
     patch.setattr(on_postgres, "sql_flush", without_truncating)
+    patch.setattr(on_postgres, "execute_sql_flush", again)
     patch.setattr(on_sqlite, "execute_sql_flush", past_the_trigger)
 
 
@@ -56,10 +72,10 @@ def _are_large(operations: Any, tables: list[str]) -> bool:
 def _deleting(operations: Any, tables: list[str]) -> Iterator[str]:
     """Statements that empty the tables: a new file for each table and index takes a second.
 
-    Like TRUNCATE they wait for whoever still writes.
+    Like TRUNCATE they wait for whoever still writes or holds a row.
     """
     names = [operations.quote_name(name) for name in tables]
-    yield f"LOCK TABLE {', '.join(names)} IN SHARE ROW EXCLUSIVE MODE"
+    yield f"LOCK TABLE {', '.join(names)} IN EXCLUSIVE MODE"
     if EVENTS in tables:
         yield f"ALTER TABLE {EVENTS} DISABLE TRIGGER USER"
     for name in names:

@@ -23,6 +23,7 @@ def threads() -> Iterator[ThreadPoolExecutor]:
 
 def test_no_connection_that_the_server_ended_is_handed_out(threads: ThreadPoolExecutor) -> None:
     together = Barrier(SOME)
+    connection.ensure_connection()  # none of those that are ended below
 
     def used(_: int) -> int:
         together.wait(20)  # so that every thread has a connection of its own
