@@ -39,7 +39,7 @@ def test_a_worker_posts_what_a_web_process_committed_and_hangs_on_nobody(
         with start_worker(OBVERSA_NOTIFY_PRIVATE="1"):
             for number in range(3):
                 factories.pending_gate(audience=TEAM, question=f"Release {number}?")
-            until(lambda: len(quick.got) == 3, home)
+            until(lambda: len(quick.got) == 3 and slow.got, home)
             # Both slots of the worker are free while the other receiver still says nothing.
             assert len(slow.got) == 1
             free.set()
