@@ -23,7 +23,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from obversa_site.throttle import has_to_wait
+from obversa_site.throttle import count_wrong_code, has_to_wait, too_many_codes
 
 if TYPE_CHECKING:
     from django.contrib.auth.base_user import AbstractBaseUser
@@ -46,11 +46,18 @@ class LinkTokens(PasswordResetTokenGenerator):
 link_tokens = LinkTokens()
 
 
+def sign_in_code(user: User) -> str:
+    """Return what signs this person in once within the next hour."""
+    return f"{urlsafe_base64_encode(force_bytes(user.pk))}.{link_tokens.make_token(user)}"
+
+
 def sign_in_link(user: User) -> str:
-    """Return an address that signs this person in once within the next hour."""
-    person = urlsafe_base64_encode(force_bytes(user.pk))
-    path = reverse("sign-in-link", args=[person, link_tokens.make_token(user)])
-    return f"{settings.OBVERSA_BASE_URL}{path}"
+    """Return an address that signs this person in once within the next hour.
+
+    The code stands behind the `#`, which browsers keep to themselves: it comes into no log of a
+    server or proxy and into no Referer.
+    """
+    return f"{settings.OBVERSA_BASE_URL}{reverse('sign-in-link')}#{sign_in_code(user)}"
 
 
 @sensitive_post_parameters("password")
@@ -71,20 +78,27 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     return render(request, "accounts/sign_in.html", page, status=status)
 
 
+@sensitive_post_parameters("code")
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def sign_in_by_link(request: HttpRequest, person: str, token: str) -> HttpResponse:
-    """Show whom the link is for, and sign that person in on the button.
+def sign_in_by_link(request: HttpRequest) -> HttpResponse:
+    """Take a link's code, show whom it is for, and sign that person in on the button.
 
-    Mail scanners and link previews open every address they see, so opening it must not use it up.
+    The page's script takes the code out of the address; without scripts it is pasted. The button
+    lets nobody be signed in as somebody else unawares.
     """
-    user = _person(person)
-    if user is None or not user.is_active or not link_tokens.check_token(user, token):
-        return _link_is_dead(request)
     if request.method != "POST":
+        return render(request, "accounts/sign_in_link.html")
+    if too_many_codes(request):
+        return render(request, "accounts/sign_in_link.html", {"waits": True}, status=429)
+    code = request.POST.get("code", "").strip().rpartition("#")[2]
+    user = _person(code)
+    if user is None:
+        count_wrong_code(request)
+        return _link_is_dead(request)
+    if "confirmed" not in request.POST:
         label = user.get_full_name() or user.get_username()
-        about = {"person_label": label, "action_url": request.path}
-        return render(request, "accounts/sign_in_link.html", about)
+        return render(request, "accounts/sign_in_link.html", {"person_label": label, "code": code})
     # Two presses at once: the row count says which of them used the link.
     rows = User.objects.filter(pk=user.pk, last_login=user.last_login)
     if not rows.update(last_login=timezone.now()):
@@ -104,11 +118,14 @@ def _link_is_dead(request: HttpRequest) -> HttpResponse:
     return render(request, "accounts/sign_in_link.html", {"expired": True}, status=410)
 
 
-def _person(coded: str) -> User | None:
+def _person(code: str) -> User | None:
+    """Whom the code signs in now, if anybody."""
+    coded, _, token = code.partition(".")
     try:
-        return User.objects.get(pk=int(urlsafe_base64_decode(coded)))
+        user = User.objects.get(pk=int(urlsafe_base64_decode(coded)), is_active=True)
     except (ValueError, OverflowError, User.DoesNotExist):
         return None
+    return user if link_tokens.check_token(user, token) else None
 
 
 def _safe_next(request: HttpRequest) -> str:

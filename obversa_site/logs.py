@@ -19,7 +19,11 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u
 # What opens something, wherever it comes from: keys, links that sign in, passwords of addresses.
 _SECRETS: Final = (
     (re.compile(r"\bobv_[0-9a-f]{12}_[A-Za-z0-9_-]+"), "obv_…"),
-    (re.compile(r"(/sign-in/)[^/\s]+/[^/\s]+"), r"\1…"),
+    # The code of a sign-in link: a person, a time and 32 hex digits.
+    (re.compile(r"\b[A-Za-z0-9_-]{1,30}\.[0-9a-z]{1,10}-[0-9a-f]{32}\b"), "…"),
+    (re.compile(r"\bobvs_[A-Za-z0-9_-]+"), "obvs_…"),
+    # A claim token in a body or a form that somebody wrote into a line.
+    (re.compile(r"(claim_?token\W{1,6})[0-9a-f]{40}\b", re.IGNORECASE), r"\1…"),
     (re.compile(r"\b(bearer|basic)\s+[^\s'\",]+", re.IGNORECASE), r"\1 …"),
     (re.compile(r"(\w://)[^/\s@]*@"), r"\1…@"),
 )

@@ -24,6 +24,8 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from ninja.throttling import BaseThrottle
 
+from obversa_site.throttle import place_of
+
 logger = logging.getLogger(__name__)
 
 _UNITS: Final = {"s": 1, "sec": 1, "min": 60, "m": 60, "hour": 3600, "h": 3600}
@@ -216,7 +218,7 @@ def caller_of(request: HttpRequest) -> str:
     """Whose bucket it is: a person's, with all their keys, a key's, or an address's."""
     who = getattr(request, "auth", None)
     if who is None:
-        return f"address:{request.META.get('REMOTE_ADDR', '')}"
+        return f"address:{place_of(request)}"
     if who.user is not None:
         return f"user:{who.user.pk}"
     return f"router:{who.router}" if who.router else f"key:{who.key_name}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import ipaddress
 import logging
 from collections.abc import Callable
 from typing import Any, Final
@@ -19,6 +20,8 @@ from django.http import HttpRequest
 logger = logging.getLogger(__name__)
 
 WRONG: Final = 10
+# Codes of links cannot be guessed; this keeps whoever tries from costing the database anything.
+WRONG_CODES: Final = 100
 WAIT_SECONDS: Final = 10 * 60
 
 
@@ -60,6 +63,28 @@ def has_to_wait(request: HttpRequest | None, username: str | None) -> bool:
     return _wrong(_key(request, username)) >= WRONG
 
 
+def too_many_codes(request: HttpRequest) -> bool:
+    """Whether too many codes of sign-in links from there were wrong."""
+    return _wrong(_code_key(request)) >= WRONG_CODES
+
+
+def count_wrong_code(request: HttpRequest) -> None:
+    """Count a code that signs nobody in."""
+    _count(_code_key(request))
+
+
+def place_of(request: HttpRequest | None) -> str:
+    """Where a request comes from: an address, of IPv6 the network that one customer has."""
+    address = request.META.get("REMOTE_ADDR", "") if request is not None else ""
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(ip, ipaddress.IPv4Address):
+        return str(ip)
+    return str(ip.ipv4_mapped or ipaddress.ip_network((int(ip), 64), strict=False))
+
+
 def _wrong(key: str) -> int:
     return max(_everywhere(lambda cache: int(cache.get(key, 0))))
 
@@ -91,7 +116,14 @@ def _everywhere(do: Callable[[BaseCache], int]) -> list[int]:
     return found
 
 
+def _code_key(request: HttpRequest) -> str:
+    return f"wrong-codes-{_hashed(place_of(request))}"
+
+
 def _key(request: HttpRequest | None, username: str | None) -> str:
-    address = request.META.get("REMOTE_ADDR", "") if request is not None else ""
-    text = f"{address}\0{(username or '').casefold()}"
-    return f"wrong-passwords-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()}"
+    text = f"{place_of(request)}\0{(username or '').casefold()}"
+    return f"wrong-passwords-{_hashed(text)}"
+
+
+def _hashed(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

@@ -11,7 +11,7 @@ urlpatterns = [
     path("", include("runs.urls")),
     path("operations/", include("obversa_site.operations.urls")),
     path("sign-in/", accounts.sign_in, name="sign-in"),
-    path("sign-in/<str:person>/<str:token>/", accounts.sign_in_by_link, name="sign-in-link"),
+    path("sign-in/link/", accounts.sign_in_by_link, name="sign-in-link"),
     path("sign-out/", accounts.sign_out, name="sign-out"),
     path("admin/", admin.site.urls),
     path("api/v1/", api.urls),

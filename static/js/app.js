@@ -3,6 +3,7 @@ import "./theme.js";
 import "./copy.js";
 import "./tabs.js";
 import "./forms.js";
+import "./link.js";
 import "./drafts.js";
 import "./confirm.js";
 import "./diff.js";

@@ -7,7 +7,7 @@ import re
 import pytest
 from django.contrib.auth.hashers import PBKDF2PasswordHasher, make_password
 from django.contrib.sessions.models import Session
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from tests.browser.asking import Bot
 from tests.browser.conftest import Visit
@@ -49,11 +49,28 @@ def test_a_sign_in_link_works_once(product: Product, visit: Visit) -> None:
 
     page.goto(link)
     other.goto(link)
+    expect(page.get_by_role("heading", name="Sign in as")).to_be_visible()
+    # The code is gone from the address as soon as it is taken out.
+    assert "#" not in page.url
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
     other.get_by_role("button", name="Sign in").click()
 
     expect(other.get_by_role("heading", name="used or is too old")).to_be_visible()
+
+
+def test_without_scripts_the_code_of_a_link_is_pasted(product: Product, browser: Browser) -> None:
+    link = link_of(product, "ada")
+    context = browser.new_context(base_url=product.url, java_script_enabled=False)
+    page = context.new_page()
+
+    page.goto(link)
+    page.get_by_label("The link, or what stands behind its #").fill(link)
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("button", name="Sign in").click()
+
+    expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
+    context.close()
 
 
 def test_a_session_that_ended_refuses_the_act_in_words_and_keeps_the_note(

@@ -18,7 +18,7 @@ from tests.site.walk import MARK, World, addresses, ask, world_of_ada
 
 pytestmark = pytest.mark.django_db
 
-OPEN: Final = {"sign-in/", "sign-in/{person}/{token}/", "admin/login/", "healthz", "readyz"}
+OPEN: Final = {"sign-in/", "sign-in/link/", "admin/login/", "healthz", "readyz"}
 # What anybody who is signed in has: lists that hold what is theirs, and their own settings.
 EVERYBODYS: Final = OPEN | {
     "",

@@ -243,7 +243,11 @@ def test_a_traceback_tells_no_value_of_a_variable(lines: Lines) -> None:
     ("text", "secret"),
     [
         ("key obv_0123456789ab_" + "x" * 43 + " used", "x" * 43),
-        ("GET /sign-in/MTI/c1-abcdef/ failed", "c1-abcdef"),
+        ("GET /sign-in/link/#MTI.d1ab9z-" + "0a" * 16 + " failed", "0a" * 16),
+        ("code=MTI.d1ab9z-" + "0a" * 16, "0a" * 16),
+        ("secret obvs_" + "y" * 43 + " used", "y" * 43),
+        ('{"claimToken": "' + "5e" * 20 + '"}', "5e" * 20),
+        ("claim_token=" + "5e" * 20 + "&x=1", "5e" * 20),
         ("cannot reach postgres://obversa:hunter2@db/obversa", "hunter2"),
         ("redis://:hunter2@cache:6379/0 is away", "hunter2"),
         ("sent Authorization: Bearer abc.def.ghi", "abc.def.ghi"),

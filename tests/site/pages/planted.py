@@ -79,7 +79,7 @@ def plant(patch: pytest.MonkeyPatch) -> Planted:
             "secret key": settings.SECRET_KEY,
             "password hash": ada.password,
             "password": "planted ada's password",
-            "sign-in link": link.rstrip("/").rpartition("/")[2],
+            "sign-in link": link.rpartition(".")[2],
             "webhook's secret": hook.secret,
             "webhook's path": "planted-webhook-path",
             "chat's token": "planted-chat-token",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import pytest
 from django.apps import apps
@@ -114,4 +115,5 @@ def test_a_link_to_sign_in_is_not_used_up_by_looking(client: Client) -> None:
         getattr(client, method)(link)
 
     assert database() == before
-    assert client.post(link).status_code == 302
+    used = {"code": urlsplit(link).fragment, "confirmed": "yes"}
+    assert client.post("/sign-in/link/", used).status_code == 302
