@@ -130,8 +130,9 @@ def _free_claims(turn: Turn, path: Path) -> None:
 
 
 def lose_all_of(worker: str) -> int:
-    """Every running attempt of a worker that is known to be dead."""
-    running = Attempt.objects.filter(status=Attempt.Status.RUNNING, worker__startswith=worker)
+    """Every running attempt of a worker that is known to be dead; `name/` is all named below it."""
+    named = {"worker__startswith": worker} if worker.endswith("/") else {"worker": worker}
+    running = Attempt.objects.filter(status=Attempt.Status.RUNNING, **named)
     found = list(running.values_list("pk", flat=True))
     return _each(found, lambda pk: lose(pk, whatever_the_lease=True))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import socket
 import threading
 import time
@@ -36,6 +37,7 @@ AWAY: Final = (OperationalError, InterfaceError)
 # A worker goes on with one run for so long; then the others that wait get their turn.
 ONWARD_SECONDS: Final = 1.0
 _names = {"role": "worker"}
+# The process that has a pool, and which of its starts this is.
 _main: list[str] = []
 _facts: dict[str, Any] = {}
 _leaving = threading.Event()
@@ -43,14 +45,21 @@ _leaving = threading.Event()
 
 def worker_name() -> str:
     """Who holds a lease: role, host and process; a child of a pool below the one that beats."""
-    own = str(os.getpid())
-    place = "/".join([*(main for main in _main if main != own), own])
-    return f"{_names['role']}@{socket.gethostname()}/{place}"[:200]
+    own = os.getpid()
+    if _main and _main[0] != str(own):
+        return child_name(own)
+    return f"{_names['role']}@{socket.gethostname()}/{own}"[:200]
+
+
+def child_name(pid: int) -> str:
+    """The name of a child of this pool: it says of which start, for numbers come again."""
+    main, start = _main
+    return f"{_names['role']}@{socket.gethostname()}/{main}/{pid}-{start}"[:200]
 
 
 def speak_for_children() -> None:
     """Let the children that this process makes from now on be named below it."""
-    _main[:] = [str(os.getpid())]
+    _main[:] = [str(os.getpid()), secrets.token_hex(4)]
 
 
 def describe(**facts: Any) -> None:

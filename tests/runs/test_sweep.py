@@ -256,9 +256,9 @@ def test_a_job_that_is_the_whole_run_is_asked_about_too() -> None:
 def test_a_sweeper_that_knows_a_worker_is_dead_does_not_wait_for_its_lease() -> None:
     run = flows.start(one(retry_safe=True))
     flows.claimed(run)
-    prefix = worker.worker_name().rpartition("/")[0]
+    prefix = worker.worker_name().rpartition("/")[0] + "/"
 
-    assert sweep.lose_all_of("somebody else@") == 0
+    assert sweep.lose_all_of("somebody else@/") == 0
     assert sweep.lose_all_of(prefix) == 1
 
     flows.work(run)

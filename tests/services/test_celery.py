@@ -112,6 +112,23 @@ def test_a_worker_killed_in_a_step_that_may_not_repeat_leaves_one_question(
     assert sorted(flow.effects()) == flow.expected("slow-once")
 
 
+def test_a_child_killed_in_the_middle_of_a_step_gives_it_back_long_before_its_lease_is_over(
+    start_worker: Worker, home: Path
+) -> None:
+    run = start("slow")
+    with start_worker(OBVERSA_LEASE_SECONDS="3600"):
+        until((home / "begun").exists, home)
+        holder = Attempt.objects.get(run=run, status="running").worker
+        os.kill(int(holder.rpartition("/")[2].partition("-")[0]), signal.SIGKILL)
+        until(lambda: "step:lost" in flows.kinds(run), home)
+        (home / "go-on").touch()
+        to_its_end(run, home)
+
+    assert status(run) == "passed"
+    assert flows.kinds(run).count("step:lost") == 1
+    assert sorted(flow.effects()) == flow.expected("slow")
+
+
 def test_a_worker_told_to_stop_finishes_its_step_first(start_worker: Worker, home: Path) -> None:
     run = start("slow")
     with start_worker() as worker:
