@@ -8,6 +8,7 @@ from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.http.request import UnreadablePostError
+from django.middleware.gzip import GZipMiddleware
 
 from gates.errors import CursorRefused
 from obversa_site.errors import bad_request, forbidden, in_archive, no_file, not_found, too_large
@@ -51,6 +52,26 @@ def page_policy(get_response: Handler) -> Handler:
         return response
 
     return answer
+
+
+class Smaller(GZipMiddleware):
+    """Send pages compressed; what programs read, files and streams go as they are.
+
+    A page of a run with thousands of steps is a twentieth of its size then. The length of what is
+    sent tells nothing of a page's secrets: Django adds a random length to each and masks the token
+    of its forms, and no other site can have a browser ask here with somebody's session.
+    """
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        """Compress a page, and nothing else."""
+        if response.streaming or not response.headers.get("Content-Type", "").startswith(
+            "text/html"
+        ):
+            return response
+        smaller: HttpResponseBase = super().process_response(request, response)
+        return smaller
 
 
 class Refusals:

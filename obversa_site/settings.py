@@ -61,6 +61,8 @@ _address = urlsplit(OBVERSA_BASE_URL)
 
 DEBUG: bool = env.bool("OBVERSA_DEBUG", default=False)
 SECRET_KEY: str = env.str("OBVERSA_SECRET_KEY", default="") or secret_key(OBVERSA_HOME)
+# Keys of before: what was made or hidden with them still holds.
+SECRET_KEY_FALLBACKS: list[str] = env.list("OBVERSA_SECRET_KEY_FALLBACKS", default=[])
 ALLOWED_HOSTS: list[str] = env.list(
     "OBVERSA_ALLOWED_HOSTS",
     default=sorted({"localhost", "127.0.0.1", "[::1]", _address.hostname or "localhost"}),
@@ -86,6 +88,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "obversa_site.middleware.page_policy",
     "obversa_site.static.StaticFiles",
+    "obversa_site.middleware.Smaller",
     "obversa_site.middleware.body_limit",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

@@ -12,9 +12,11 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from gates.notify import sender
+from gates.rehiding import hide_all
 from gates.routers import worker as routers
 from obversa_site import stopping
 from obversa_site.serving import CannotListen, first_administrator, link_for, serve
+from obversa_site.static import Files
 from runs.embedded import EmbeddedWorker
 
 
@@ -37,8 +39,11 @@ class Command(BaseCommand):
         with _only_one():
             stopping.listen()
             call_command("migrate", verbosity=0, interactive=False)
+            # Nobody else is here who could not read them.
+            hide_all()
             # Messages that go out lead here, also where the port is another one than usual.
             settings.OBVERSA_BASE_URL = _address(options["host"], options["port"])
+            Files.mark_names()
             worker = None if options["no_worker"] else EmbeddedWorker()
             if worker is not None:
                 worker.start()
