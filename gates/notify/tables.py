@@ -10,6 +10,7 @@ from django.contrib.auth.models import Group
 from django.db import models
 from django.db.models import Q
 
+from gates.hidden import COLUMN, HiddenLine, HiddenText
 from gates.notify.addresses import masked
 from runs.fields import JSONText
 from runs.models import Run
@@ -34,8 +35,8 @@ class Channel(models.Model):
     team = models.ForeignKey(Group, models.CASCADE, null=True, related_name="channels")
     kind = models.CharField(max_length=10, choices=Kind.choices)
     name = models.CharField(max_length=60)
-    address = models.TextField(blank=True)
-    secret = models.CharField(max_length=200, blank=True)
+    address = HiddenText(blank=True)
+    secret = HiddenLine(max_length=COLUMN, blank=True)
     wants = JSONText(default=list)
     digest = models.CharField(max_length=10, choices=Digest.choices, default=Digest.OFF)
     created_by = models.CharField(max_length=200)

@@ -31,7 +31,10 @@ class RouterForm(forms.ModelForm[Router]):
         given = str(self.cleaned_data.get("secret") or "")
         if given or self.instance.pk is None:
             return given
-        return Router.objects.values_list("secret", flat=True).get(pk=self.instance.pk)
+        kept = Router.objects.values_list("secret", flat=True).get(pk=self.instance.pk)
+        if not kept:
+            raise forms.ValidationError("The secret cannot be read any more. Give a new one.")
+        return kept
 
 
 @admin.register(Router)

@@ -11,6 +11,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 
+from gates.hidden import COLUMN, LINE, HiddenLine
 from gates.notify.addresses import MAX_ADDRESS, AddressRefused, read_webhook
 from gates.signing import MIN_SECRET, new_secret
 from runs.models import Run
@@ -34,9 +35,9 @@ def need_address(value: str) -> None:
 
 
 def need_secret(value: str) -> None:
-    """Raise ValidationError for a secret that is too short to sign with."""
-    if len(value) < MIN_SECRET:
-        raise ValidationError(f"A secret has at least {MIN_SECRET} characters.")
+    """Raise ValidationError for a secret that is too short to sign with, or too long to keep."""
+    if not MIN_SECRET <= len(value) <= LINE:
+        raise ValidationError(f"A secret has {MIN_SECRET} to {LINE} characters.")
 
 
 class Router(models.Model):
@@ -49,8 +50,8 @@ class Router(models.Model):
         validators=[need_address],
         help_text="Questions are posted to it. Whoever sets it makes this server call it.",
     )
-    secret = models.CharField(
-        max_length=200,
+    secret = HiddenLine(
+        max_length=COLUMN,
         default=new_secret,
         validators=[need_secret],
         help_text="Signs what is posted; the service checks it.",

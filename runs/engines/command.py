@@ -40,7 +40,14 @@ REASON_LIMIT: Final = 3_000
 NAME_LIMIT: Final = 200
 # What the service itself is given and an author's command has no use for.
 SERVICE_VARIABLES: Final = frozenset(
-    {"OBVERSA_SECRET_KEY", "DATABASE_URL", "CELERY_BROKER_URL", "CHANNEL_REDIS_URL", "EMAIL_URL"}
+    {
+        "OBVERSA_SECRET_KEY",
+        "OBVERSA_SECRET_KEY_FALLBACKS",
+        "DATABASE_URL",
+        "CELERY_BROKER_URL",
+        "CHANNEL_REDIS_URL",
+        "EMAIL_URL",
+    }
 )
 
 

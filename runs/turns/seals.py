@@ -15,13 +15,21 @@ from runs.turns import folding
 
 def seal_of(run_id: object, seq: int, head: str) -> str:
     """The seal of a run whose last event is `seq` and has the hash `head`."""
-    text = "\0".join(("obversa record", str(run_id), str(seq), head))
-    return hmac.new(settings.SECRET_KEY.encode(), text.encode(), hashlib.sha256).hexdigest()
+    return _sealed(settings.SECRET_KEY, run_id, seq, head)
 
 
 def is_seal(given: str, run_id: object, seq: int, head: str) -> bool:
     """Whether this is the seal that this installation made for that head."""
-    return hmac.compare_digest(given.encode(), seal_of(run_id, seq, head).encode())
+    keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    return any(
+        hmac.compare_digest(given.encode(), _sealed(key, run_id, seq, head).encode())
+        for key in keys
+    )
+
+
+def _sealed(key: str, run_id: object, seq: int, head: str) -> str:
+    text = "\0".join(("obversa record", str(run_id), str(seq), head))
+    return hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest()
 
 
 def head_of_before(run_id: UUID, last_seq: int) -> str:

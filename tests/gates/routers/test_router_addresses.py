@@ -109,5 +109,5 @@ def test_the_admin_sets_routers_up_and_does_not_show_their_secret(service: Servi
     made.refresh_from_db()
     assert (made.secret, made.timeout_seconds) == (SECRET, 5)
     short = client.post(path, {**sent, "secret": "short"})
-    assert "at least" in short.content.decode()
+    assert "16 to 200 characters" in short.content.decode()
     assert client.get("/admin/gates/routercall/").status_code == 200
