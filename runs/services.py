@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db import IntegrityError
 
-from runs import backlog, dispatch, record
+from runs import backlog, dispatch, record, tries
 from runs.attempts.leases import leases
 from runs.errors import (
     IdempotencyConflict,
@@ -23,10 +23,11 @@ from runs.inputs.validation import faults_of, with_defaults
 from runs.kernel.events import EventKind
 from runs.kernel.graph import leaf_count
 from runs.kernel.jsonable import JsonValueError, json_equal, sha256_bytes, snapshot, thaw
-from runs.models import Attempt, Run, Workflow
+from runs.models import Attempt, Run
 from runs.people import quotas
 from runs.record import Turn
-from runs.turns import admission, folding
+from runs.turns import admission, folding, offers
+from runs.turns.offers import Offer
 
 MAX_KEY: Final = 300
 
@@ -52,12 +53,7 @@ def start_run(
     calls no tool that changes anything. Without a `priority` it has its workflow's. `facts` are
     more fields of `run:start`, and `begin` may record more before anything is decided.
     """
-    listed = Workflow.objects.filter(name=workflow, listed=True)
-    offer = listed.annotate(may_be_limited=admission.may_be_limited()).first()
-    if offer is None:
-        raise WorkflowUnknown(f"There is no workflow {workflow!r} here.")
-    if offer.error or offer.definition_id is None:
-        raise WorkflowBroken(f"{workflow} does not import: {offer.error}")
+    offer, definition = _offered(workflow, actor)
     given = _checked_params(offer, params)
     if len(idempotency_key) > MAX_KEY or "\0" in idempotency_key:
         idempotency_key = sha256_bytes(idempotency_key.encode())
@@ -65,11 +61,11 @@ def start_run(
         earlier = Run.objects.filter(started_by=actor, idempotency_key=idempotency_key).first()
         if earlier is not None:
             return _same_start(earlier, workflow, given, conversation, dry_run=dry_run)
-    quotas.need_room_for_a_run(actor)
+    quotas.need_room_beside(offer.under_way)
     run = Run(
         workflow=offer.name,
         title=offer.title,
-        definition_id=offer.definition_id,
+        definition_id=definition,
         audience_id=offer.audience_id,
         params=given,
         labels=dict(labels or {}),
@@ -77,38 +73,53 @@ def start_run(
         started_by=actor,
         idempotency_key=idempotency_key,
         rerun_of=rerun_of,
-        total_count=leaf_count(folding.shape_of(offer.definition_id)),
+        total_count=leaf_count(folding.shape_of(definition)),
         priority=offer.priority if priority is None else priority,
     )
-    if offer.may_be_limited and admission.limits_of(offer.name, offer.teams or ()):
+    if offer.may_be_limited and admission.limits_of(offer.name, offer.teams):
         run.admission = admission.OUTSIDE
+
+    def start(turn: Turn) -> None:
+        told: dict[str, Any] = {
+            "runId": str(run.pk),
+            "session": 1,
+            "workflow": offer.name,
+            "definition": definition,
+            "params": given,
+            **(facts or {}),
+        }
+        told |= _where_said(labels=run.labels, conversation=conversation, dryRun=dry_run)
+        turn.append(EventKind.RUN_START, (), told)
+        if begin is not None:
+            begin(turn)
+
+    # What is to be written besides the turn, and a place among others, is taken in a transaction.
+    is_plain = begin is None and run.admission != admission.OUTSIDE
+    clock = offer.clock if is_plain else None
     try:
-        with record.first_turn(run, actor=actor, surface=surface) as turn:
-            told: dict[str, Any] = {
-                "runId": str(run.pk),
-                "session": 1,
-                "workflow": offer.name,
-                "definition": offer.definition_id,
-                "params": given,
-                **(facts or {}),
-            }
-            told |= _where_said(labels=run.labels, conversation=conversation, dryRun=dry_run)
-            turn.append(EventKind.RUN_START, (), told)
-            if begin is not None:
-                begin(turn)
+        return tries.first_turn(run, start, actor=actor, surface=surface, clock=clock)
     except IntegrityError:
         earlier = Run.objects.filter(started_by=actor, idempotency_key=idempotency_key).first()
         if not idempotency_key or earlier is None:
             raise
         return _same_start(earlier, workflow, given, conversation, dry_run=dry_run)
-    return run
+
+
+def _offered(workflow: str, actor: str) -> tuple[Offer, str]:
+    """The workflow as it is offered, and its definition; raises WorkflowUnknown, WorkflowBroken."""
+    offer = offers.offer_of(workflow, actor, at_most=quotas.most_runs())
+    if offer is None:
+        raise WorkflowUnknown(f"There is no workflow {workflow!r} here.")
+    if offer.error or offer.definition_id is None:
+        raise WorkflowBroken(f"{workflow} does not import: {offer.error}")
+    return offer, offer.definition_id
 
 
 def _where_said(**facts: Any) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value}
 
 
-def _checked_params(offer: Workflow, params: Mapping[str, Any] | None) -> dict[str, Any]:
+def _checked_params(offer: Offer, params: Mapping[str, Any] | None) -> dict[str, Any]:
     try:
         given = thaw(snapshot({} if params is None else params))
     except JsonValueError as error:

@@ -8,13 +8,17 @@ where it cost four, and nobody who thinks keeps anybody waiting.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from copy import copy
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from django.db import InterfaceError, OperationalError, connection
 
 from runs import record
+from runs.kernel.state import RunState
+from runs.models import Run
 from runs.record import Moved, Turn
 from runs.turns import folding, locking, recent
 from runs.turns.clock import Clock, moment_of
@@ -32,7 +36,7 @@ def in_turn(
 
     Raises RunUnknown. What `do` writes by itself, and not by its turn, is written under the lock.
     """
-    seen = recent.of(run_id) if _may_try() else None
+    seen = recent.of(run_id) if may_try() else None
     if seen is not None:
         try:
             return _tried(seen, do, actor, surface)
@@ -45,21 +49,43 @@ def in_turn(
         return do(turn)
 
 
+def first_turn(
+    run: Run, do: Callable[[Turn], None], *, actor: str, surface: str, clock: Clock | None
+) -> Run:
+    """Create the run with its first turn, in which `do(turn)` is called; returns the run's row.
+
+    By a `clock` that was read just now it is tried without a transaction around it.
+    """
+    if clock is not None and may_try():
+        with contextlib.suppress(Moved):
+            return _tried_first(copy(run), do, actor, surface, clock)
+    with record.first_turn(run, actor=actor, surface=surface) as turn:
+        do(turn)
+    return run
+
+
 def look(run_id: UUID) -> None:
     """Read the run for a turn that follows at once; does nothing where that would not help."""
-    if not _may_try() or recent.is_busy(run_id):
+    if not may_try() or recent.is_busy(run_id):
         return
     known = folding.known_of(run_id)
     found = locking.looked(run_id, known.seq)
-    if found is None:
-        return
+    if found is not None:
+        saw(found, known)
+
+
+def saw(found: locking.Found, known: RunState) -> recent.Seen:
+    """Keep what was read of a run in one moment, with what is new since `known`."""
     run, now, news = found
     clock = Clock(moment_of(now))
-    state = folding.state_at(run_id, run.last_seq, committed=True, known=known, news=news)
-    recent.put(recent.Seen(run, state, clock))
+    state = folding.state_at(run.pk, run.last_seq, committed=True, known=known, news=news)
+    seen = recent.Seen(run, state, clock)
+    recent.put(seen)
+    return seen
 
 
-def _may_try() -> bool:
+def may_try() -> bool:
+    """Whether a turn that begins here may be tried without its run's lock."""
     return connection.vendor == "postgresql" and not connection.in_atomic_block
 
 
@@ -75,6 +101,23 @@ def _tried(seen: recent.Seen, do: Callable[[Turn], T], actor: str, surface: str)
         turn.send()
         span.note(workflow=turn.run.workflow, events=len(turn.events))
     return found
+
+
+def _tried_first(
+    run: Run, do: Callable[[Turn], None], actor: str, surface: str, clock: Clock
+) -> Run:
+    with record.told(run.pk) as span:
+        turn = Turn(
+            run, clock.now, actor, surface, before=RunState(), first=True, clock=clock, locked=False
+        )
+        run.created_at = run.changed_at = turn.now
+        with connection.execute_wrapper(_only_reads):
+            do(turn)
+            turn.prepare()
+        turn.send()
+        run._state.adding = False
+        span.note(workflow=run.workflow, events=len(turn.events))
+    return run
 
 
 def _only_reads(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:

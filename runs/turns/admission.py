@@ -13,8 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connection
-from django.db.models import Exists, OuterRef, Q, Value
-from django.db.models.functions import Concat
 
 from runs.kernel.events import EventKind
 from runs.kernel.places import is_handed_out
@@ -50,12 +48,6 @@ def limits_of(workflow: str, teams: Iterable[str]) -> list[Limit]:
     """The limits that a run of this workflow falls under now, in the order they are locked in."""
     keys = [key_of(WORKFLOW, workflow), *(key_of(TEAM, team) for team in teams)]
     return list(Limit.objects.filter(key__in=keys).order_by("key"))
-
-
-def may_be_limited() -> Exists:
-    """Of a workflow's row: whether it has a limit, or there are teams that have one."""
-    own = Q(key=Concat(Value(f"{WORKFLOW}:"), OuterRef("name")))
-    return Exists(Limit.objects.filter(own | Q(key__startswith=f"{TEAM}:")))
 
 
 def enter(turn: Turn, *, follows: bool) -> bool:

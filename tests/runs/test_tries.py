@@ -10,15 +10,17 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from runs import record, registry, tries
+from runs import record, registry, services, tries
 from runs.attempts import worker
 from runs.attempts.starts import Due, Start, Taken
+from runs.kernel.moments import milliseconds
 from runs.models import Attempt, Event, Run, Workflow
 from runs.record import Turn
 from runs.shapes.approval import approval
 from runs.shapes.dag import pipeline
 from runs.shapes.steps import fn_job
 from runs.turns import folding, recent
+from runs.turns.clock import Clock
 from tests import flows
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -225,3 +227,61 @@ def test_the_state_that_is_remembered_after_a_try_is_the_fold_of_the_record(run:
     folding.forget()
 
     assert known == folding.state_at(run.pk, last_seq)
+
+
+# --- the first turn ------------------------------------------------------------------------------
+
+
+def one_step() -> str:
+    return flows.offer(pipeline("begins", [{"name": "a", "job": fn_job("a", lambda _: "done")}]))
+
+
+@postgres
+def test_a_start_is_one_reading_and_one_statement() -> None:
+    name = one_step()
+    services.start_run(name, {}, actor="user:1")
+
+    with CaptureQueriesContext(connection) as queries:
+        run = services.start_run(name, {}, actor="user:1")
+
+    assert [query["sql"].split()[0] for query in queries] == ["SELECT", "WITH"]
+    assert flows.kinds(run) == flows.kinds(flows.fresh(run))
+    assert flows.fresh(run).head == run.head
+    assert flows.fresh(run).created_at == run.created_at
+    assert flows.events(run)[0].ts == milliseconds(run.created_at)
+
+
+@postgres
+def test_a_first_turn_that_has_to_lock_something_is_made_in_a_transaction() -> None:
+    name = one_step()
+    calls: list[bool] = []
+    made = services.start_run(name, {}, actor="user:1")
+    run = Run(
+        workflow=name,
+        definition_id=made.definition_id,
+        audience_id=made.audience_id,
+        started_by="user:1",
+    )
+
+    def begin(turn: Turn) -> None:
+        calls.append(turn.is_locked)
+        turn.append("run:start", (), {"runId": str(run.pk), "session": 1, "params": {}})
+        turn.need_lock()
+
+    begun = tries.first_turn(run, begin, actor="user:1", surface="", clock=Clock(made.created_at))
+
+    assert calls == [False, True]
+    assert flows.kinds(begun) == flows.kinds(made)
+    assert seqs_have_no_gap(begun)
+    assert flows.work(begun) is not None
+    assert flows.fresh(begun).status == "passed"
+
+
+def test_of_many_starts_with_one_key_there_is_one_run() -> None:
+    name = one_step()
+
+    def start(_: int) -> str:
+        return str(services.start_run(name, {}, actor="user:1", idempotency_key="once").pk)
+
+    assert len(set(flows.at_once(8, start))) == 1
+    assert Run.objects.filter(workflow=name).count() == 1
