@@ -20,6 +20,7 @@ from runs.kernel.events import joined
 from runs.models import Run
 from runs.people.audiences import audiences_with
 from runs.turns import statements
+from runs.turns.folding import Memory
 
 __all__ = [
     "Forbidden",
@@ -30,6 +31,7 @@ __all__ = [
     "bars_requester",
     "find",
     "grant_or_404",
+    "is_shown",
     "may_answer",
     "may_operate",
     "may_see",
@@ -41,6 +43,7 @@ __all__ = [
     "refusal_to_answer",
     "refusal_to_assign",
     "refusal_to_override",
+    "run_of",
     "sees_all",
     "visible_grants",
     "visible_requests",
@@ -49,6 +52,7 @@ __all__ = [
 
 BREAK_GLASS: Final = "gates.break_glass"
 
+_run_of: Final[Memory[UUID, UUID]] = Memory()
 _ANY_SCOPE: Final = ("read", "claim", "answer", "operate", "start")
 
 
@@ -105,8 +109,7 @@ def runs_with_questions_for(audiences: list[int]) -> Q:
 def find(who: Principal, pk: UUID) -> Request:
     """The question, for somebody who may see it; NotVisible for everybody else."""
     for row in statements.rows(Request, pk=pk):
-        if may_see(who, row):
-            bind_contextvars(run_id=str(row.run_id), step=joined(tuple(row.step_path)))
+        if is_shown(who, row):
             return row
     archived = archived_request(who, pk)
     if archived is not None:
@@ -115,6 +118,20 @@ def find(who: Principal, pk: UUID) -> Request:
             refusal.receipt_url = reverse("gates:receipt", args=[pk])
         raise refusal
     raise NotVisible(f"There is no question {pk} here.")
+
+
+def is_shown(who: Principal, row: Request) -> bool:
+    """Whether this caller may see the question; the log names it from now on."""
+    if not may_see(who, row):
+        return False
+    _run_of.put(row.pk, row.run_id)
+    bind_contextvars(run_id=str(row.run_id), step=joined(tuple(row.step_path)))
+    return True
+
+
+def run_of(pk: UUID) -> UUID | None:
+    """The run of a question that this process has shown to somebody."""
+    return _run_of.get(pk)
 
 
 def archived_request(who: Principal, pk: UUID) -> ArchivedRequest | None:

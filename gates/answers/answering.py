@@ -13,6 +13,7 @@ from uuid import UUID
 
 from gates import access
 from gates.actions import cards
+from gates.answers import looking
 from gates.answers.acting import kept_from, need_reason
 from gates.answers.holding import Question
 from gates.errors import AlreadyAnswered, AnswerRefused, GateError, NotOwner, StaleDigest
@@ -93,7 +94,8 @@ def submit(
     the answer is for. The same answer once more from the same caller gets the first one's receipt
     (interactions.md I140). Raises JsonValueError for a response that is not JSON.
     """
-    row = access.find(principal, pk)
+    sight = looking.look(principal, pk)
+    row = access.find(principal, pk) if sight is None else sight.row
     attempt = _Attempt(
         principal=principal,
         router=router_of(principal, router_id),
@@ -103,9 +105,12 @@ def submit(
     )
 
     def answer(turn: Turn) -> tuple[Question, _Attempt, Exception | None]:
-        question = Question.locked(turn, pk)
         # Rights are read anew once the run stands still: they may have gone while a page was open.
-        now = replace(attempt, principal=fresh(principal))
+        if sight is not None and sight.still_holds(turn):
+            question, who = sight.question_in(turn), sight.who
+        else:
+            question, who = Question.locked(turn, pk), fresh(principal)
+        now = replace(attempt, principal=who)
         refusal = (
             kept_from(now.principal, question, "answer")
             or question.not_open(even_cancelled=even_cancelled)
@@ -116,7 +121,6 @@ def submit(
         )
         return question, now, refusal
 
-    tries.look(row.run_id)
     question, attempt, refusal = tries.in_turn(
         row.run_id, answer, actor=attempt.router, surface=principal.surface
     )

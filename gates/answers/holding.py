@@ -51,7 +51,11 @@ class Question:
         found = statements.rows(Request, pk=pk, run_id=turn.run.pk)
         if not found:
             raise NotVisible(f"There is no question {pk} here.")
-        row = found[0]
+        return cls.of(turn, found[0])
+
+    @classmethod
+    def of(cls, turn: Turn, row: Request) -> Self:
+        """The question of a row that is as it was after the last event before this turn."""
         row.run = turn.run
         turn.seen[row.request_id] = row
         request_id = columns.true_id(row, turn.state.callbacks.requests)

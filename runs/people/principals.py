@@ -105,6 +105,11 @@ class Principal:
         rights, self._members[audience] = Rights.and_audience(self.user.pk, audience)
         self.__dict__["rights"] = rights
 
+    def learn(self, audience: int, members: frozenset[str], rights: Rights | None) -> None:
+        """Take what was read along with something else, unless it was asked before."""
+        self._members.setdefault(audience, members)
+        self.__dict__.setdefault("rights", rights)
+
     def has_perm(self, permission: str) -> bool:
         return self.rights is not None and self.rights.has(permission)
 

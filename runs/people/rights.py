@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from django.db import connection
 
-# What Django's own ModelBackend would say, in one reading.
+# What Django's own ModelBackend would say, in one reading: the person comes five times.
 _RIGHTS: Final = """
 SELECT 'user', username, is_superuser FROM auth_user WHERE id = %s AND is_active
 UNION ALL
@@ -34,8 +35,14 @@ JOIN auth_permission perm ON person.is_superuser
 JOIN django_content_type kind ON kind.id = perm.content_type_id
 WHERE person.id = %s
 UNION ALL
-SELECT 'audience', token, FALSE FROM runs_audiencetoken WHERE audience_id = %s
+SELECT 'audience', token, FALSE FROM runs_audiencetoken WHERE audience_id = {audience}
 """
+PERSON_TIMES: Final = 5
+
+
+def rights_sql(audience: str = "%s") -> str:
+    """Rows for `Rights.read`; `audience` is what a statement around it calls that one's key."""
+    return _RIGHTS.format(audience=audience)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +63,12 @@ class Rights:
     def and_audience(cls, user_id: int, audience: int | None) -> tuple[Self | None, frozenset[str]]:
         """The rights, and the tokens of an audience along with them."""
         with connection.cursor() as cursor:
-            cursor.execute(_RIGHTS, [*[user_id] * 5, audience])
-            found = cursor.fetchall()
+            cursor.execute(rights_sql(), [*[user_id] * PERSON_TIMES, audience])
+            return cls.read(cursor.fetchall())
+
+    @classmethod
+    def read(cls, found: Iterable[Sequence[Any]]) -> tuple[Self | None, frozenset[str]]:
+        """Rights and tokens of what `rights_sql` found."""
         named: dict[str, set[str]] = {"user": set(), "group": set(), "perm": set()}
         named["audience"] = set()
         above = False

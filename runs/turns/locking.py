@@ -44,31 +44,39 @@ def _read(run_id: UUID, after: int, *, lock: bool) -> Found | None:
     with connection.cursor() as cursor:
         cursor.execute(_select(lock=lock), [after, run_id])
         row = cursor.fetchone()
-    if row is None:
-        return None
-    *columns, now, news, _ = row
+    return None if row is None else found(row[:-1])
+
+
+def found(row: Sequence[Any]) -> Found:
+    """What was read of `reading`."""
+    *columns, now, news = row
     return statements.made(Run, columns), now, [_event(one) for one in news or ()]
 
 
 @lru_cache
 def _select(*, lock: bool) -> str:
-    columns = ", ".join(f"here.{statements.quoted(f.column)}" for f in Run._meta.concrete_fields)
-    events = statements.quoted(EventRow._meta.db_table)
     silent, locked = "''", ""
     if lock:
         silent = f"SET_CONFIG('idle_in_transaction_session_timeout', '{SILENT_MS}', TRUE)"
         locked = "FOR NO KEY UPDATE"
     return f"""
-SELECT {columns}, CLOCK_TIMESTAMP(), (
+SELECT {reading()}, {silent}
+FROM {statements.quoted(Run._meta.db_table)} AS here WHERE here.id = %s {locked}
+"""  # noqa: S608  no values
+
+
+def reading() -> str:
+    """What is read of the run that a statement calls `here`; it takes one number: `after`."""
+    columns = ", ".join(f"here.{statements.quoted(f.column)}" for f in Run._meta.concrete_fields)
+    events = statements.quoted(EventRow._meta.db_table)
+    return f"""{columns}, CLOCK_TIMESTAMP(), (
     SELECT JSON_AGG(JSON_BUILD_ARRAY(
         seq, kind, path, actor, surface, ROUND(EXTRACT(EPOCH FROM at) * 1000), key, payload
     ) ORDER BY seq)
     FROM (
         SELECT * FROM {events} WHERE run_id = here.id AND seq > %s ORDER BY seq LIMIT {AT_ONCE}
     ) AS news
-), {silent}
-FROM {statements.quoted(Run._meta.db_table)} AS here WHERE here.id = %s {locked}
-"""  # noqa: S608  no values
+)"""  # noqa: S608  no values
 
 
 def _event(found: Sequence[Any]) -> Event:
