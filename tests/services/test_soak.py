@@ -24,6 +24,7 @@ def soak(*options: str) -> str:
     need("nginx")
     need("redis-server")
     need("rabbitmq-server")
+    need("chromium")
     done = subprocess.run(
         [sys.executable, "-m", "tests.soak", *options],
         cwd=ROOT, capture_output=True, text=True, check=False,
@@ -43,6 +44,8 @@ def test_whatever_is_killed_nothing_is_lost_doubled_or_missed() -> None:
 
     assert count(table, "runs started") == count(table, "runs ended") > 0
     assert count(table, "answers accepted") > 0
+    assert count(table, "events shown in Chromium") > 0
+    assert count(table, "people at Chromium") == 2
     killed = {line[:16].strip() for line in table.splitlines()}
     assert killed.issuperset({"postgres", "redis", "rabbitmq", "nginx", "web 1", "web 2"}), table
 
@@ -52,6 +55,7 @@ def test_a_new_version_is_rolled_out_under_load_and_nobody_outside_notices() -> 
 
     assert count(table, "runs started") == count(table, "runs ended") > 0
     assert count(table, "calls that failed") == 0
+    assert count(table, "starts on the new schema by the version before") > 0
 
 
 @pytest.fixture

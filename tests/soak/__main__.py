@@ -21,6 +21,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--broker", choices=("redis", "rabbitmq"), default="rabbitmq")
     parser.add_argument("--people", type=int, default=50)
+    parser.add_argument("--pages", type=int, default=2, help="people at a Chromium")
     parser.add_argument("--every", type=float, default=1.5, help="seconds from run to run")
     parser.add_argument("--kill-every", type=float, default=8.0, help="seconds from kill to kill")
     parser.add_argument("--seed", type=int, default=0, help="of who is killed when, and how")
@@ -31,6 +32,7 @@ def main(arguments: list[str]) -> int:
         minutes=given.minutes,
         broker=given.broker,
         people=given.people,
+        pages=given.pages,
         every=given.every,
         kill_every=given.kill_every,
         seed=given.seed,

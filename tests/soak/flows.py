@@ -13,7 +13,18 @@ from typing import Any
 
 import requests
 
-from runs import LoopError, ToolRefused, approval, dag, fn_job, pipeline, publish, review_panel
+from runs import (
+    LoopError,
+    ToolRefused,
+    approval,
+    dag,
+    fn_job,
+    loop,
+    pipeline,
+    predicate,
+    publish,
+    review_panel,
+)
 from runs.drivers.context import Context
 from runs.shapes.tool import ToolCall, tool
 from tests.faults import scene, work
@@ -21,6 +32,8 @@ from tests.faults import scene, work
 PARTS = 8
 TRIES = 3
 LATE_SECONDS = 6.0
+# One that lasts over several kills, for pages to stay with it.
+ROUNDS, ROUND_MS = 20, 800
 Params = Mapping[str, Any]
 
 
@@ -149,6 +162,21 @@ JOBS = {
         [_step("draft"), {"name": "ok", "job": approval("ok", "Nobody answers this.")}, _ship],
     ),
 }
+JOBS["soak-watch"] = pipeline(
+    "soak-watch",
+    [
+        {
+            "name": "work",
+            "job": loop(
+                "rounds",
+                _job("round"),
+                until=predicate(lambda ctx, last: ctx.iteration >= ROUNDS, "enough"),
+                delay_ms=ROUND_MS,
+            ),
+        },
+        _ship,
+    ],
+)
 _PARAMS = {
     "type": "object",
     "properties": {"verdict": {"type": "string", "enum": ["yes", "no"]}},
@@ -198,6 +226,12 @@ PLANS: dict[str, Plan] = {
     "soak-none": Plan(weight=2, posts=lambda params: int(yes(params)), refusals=True),
     "soak-cancel": Plan(
         weight=1, effects=lambda params: ("draft/1.1",), status=lambda params: "cancelled"
+    ),
+    "soak-watch": Plan(
+        weight=1,
+        effects=lambda params: (
+            *(f"work/rounds/1.{number}" for number in range(1, ROUNDS + 1)), "ship/1.1",
+        ),
     ),
 }  # fmt: skip
 

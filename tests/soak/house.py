@@ -39,11 +39,13 @@ class House:
     def members(self) -> dict[str, Member]:
         return self.servers | self.processes
 
-    def manage(self, *words: str, environment: Mapping[str, str] | None = None) -> str:
+    def manage(
+        self, *words: str, environment: Mapping[str, str] | None = None, folder: Path = ROOT
+    ) -> str:
         """Run a command of the product to its end; what it printed."""
         done = subprocess.run(
             [sys.executable, "manage.py", *words],
-            cwd=ROOT, env=dict(environment or self.environment), capture_output=True, text=True,
+            cwd=folder, env=dict(environment or self.environment), capture_output=True, text=True,
             check=False,
         )  # fmt: skip
         if done.returncode:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from django.db import connection
+
 from gates.models import Response
 from runs.archive import verifying
 from runs.kernel.events import EventKind
@@ -14,6 +16,7 @@ from runs.models import Event, Run
 from tests.faults import scene, verdict, work
 from tests.soak import flows
 from tests.soak.ledger import Answer, Ledger, Started, Watch
+from tests.soak.roller import Roller
 from tests.soak.watchers import InboxPage
 
 SHOWN = 12
@@ -48,7 +51,7 @@ def judge(ledger: Ledger, posts: list[dict[str, Any]], inboxes: list[InboxPage])
     return found
 
 
-def judge_rollout(ledger: Ledger, found: Judgement) -> None:
+def judge_rollout(ledger: Ledger, found: Judgement, roller: Roller) -> None:
     """Where processes are only stopped in good order nobody outside may notice."""
     noticed = [
         f"{what}: {count} times {status}"
@@ -63,6 +66,25 @@ def judge_rollout(ledger: Ledger, found: Judgement) -> None:
     found.figures["runs begun by one version, ended by the next"] = noted.count()
     by_next = Event.objects.filter(payload__contains="done by the next version").count()
     found.count("work of the next version not seen", [] if by_next else ["none"])
+    found.count("what its migration may not do", roller.broken)
+    before, after = _starts_since(roller.migrated_at)
+    found.figures |= {"starts on the new schema by the version before": before}
+    found.figures |= {"starts on the new schema by the next": after}
+    found.count("versions that did not work on the new schema", [] if before and after else ["one"])
+
+
+def _starts_since(migrated_at: float) -> tuple[int, int]:
+    """How many starts of steps either version made on the schema of the next."""
+    if not migrated_at:
+        return 0, 0
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT COUNT(*) FILTER (WHERE soak_mark IS NULL), COUNT(soak_mark)"
+            " FROM runs_attempt WHERE ready_at > TO_TIMESTAMP(%s)",
+            [migrated_at],
+        )
+        before, after = cursor.fetchone()
+    return int(before), int(after)
 
 
 # --- runs ----------------------------------------------------------------------------------------

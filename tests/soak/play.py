@@ -27,6 +27,7 @@ OPERATORS = 3
 # How long everything may take to come to rest once nobody is killed any more.
 SETTLING_SECONDS = 300.0
 LAST_WORD_SECONDS = 60.0
+PAGES_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,8 @@ class Options:
     minutes: float
     broker: str = "rabbitmq"
     people: int = 50
+    # How many of them sit at a Chromium, too.
+    pages: int = 2
     every: float = 1.5
     kill_every: float = 8.0
     seed: int = 0
@@ -54,8 +57,10 @@ def play(home: Path, options: Options) -> tuple[Judgement, Ledger]:
             _be_django(made)
             # What needs Django is loaded once it knows its database.
             from tests.soak.breaker import Breaker
+            from tests.soak.browsers import Chromium
             from tests.soak.crowd import Crowd, at_work
             from tests.soak.judge import judge, judge_rollout
+            from tests.soak.pages_judge import judge_pages
             from tests.soak.roller import Roller
             from tests.soak.watchers import Audience
 
@@ -65,6 +70,8 @@ def play(home: Path, options: Options) -> tuple[Judgement, Ledger]:
             threads = at_work(crowd, options.every, ANSWERERS)
             audience = Audience(crowd)
             audience.begin()
+            chromium = Chromium(crowd, options.pages)
+            chromium.begin()
             breaker: Breaker | Roller = (
                 Roller(made, ledger, options.kill_every)
                 if options.rolls
@@ -78,16 +85,19 @@ def play(home: Path, options: Options) -> tuple[Judgement, Ledger]:
             breaker.end()
             crowd.loading.clear()
             settle(ledger)
-            last_word(crowd, audience, ledger)
+            _for_pages(chromium)
+            last_word(crowd, [*audience.inboxes, *chromium.inboxes], ledger)
             audience.end()
+            chromium.end()
             crowd.over.set()
             for thread in threads:
                 thread.join(60)
             say("judging")
             ledger.told += made.overstayed()
             found = judge(ledger, outside.messages, audience.inboxes)
-            if options.rolls:
-                judge_rollout(ledger, found)
+            judge_pages(chromium, found)
+            if isinstance(breaker, Roller):
+                judge_rollout(ledger, found, breaker)
             return found, ledger
 
 
@@ -176,7 +186,14 @@ def settle(ledger: Ledger) -> None:
     say(f"settled after {time.monotonic() - began:.0f} s, {left} runs left")
 
 
-def last_word(crowd: Any, audience: Any, ledger: Ledger) -> None:
+def _for_pages(chromium: Any) -> None:
+    """Wait until each page has shown its run; what it has not by then is for the judge to tell."""
+    end = time.monotonic() + PAGES_SECONDS
+    while not chromium.is_settled and time.monotonic() < end:
+        time.sleep(0.5)
+
+
+def last_word(crowd: Any, inboxes: list[Any], ledger: Ledger) -> None:
     """One question more, for everybody: each inbox has to hear of it, however often it broke."""
     asked = requests.post(
         f"{crowd.address}/api/v1/requests",
@@ -190,7 +207,7 @@ def last_word(crowd: Any, audience: Any, ledger: Ledger) -> None:
     if asked.status_code != 201:
         ledger.tell(f"the last word was answered {asked.status_code}: {asked.text[:300]}")
     end = time.monotonic() + LAST_WORD_SECONDS
-    while time.monotonic() < end and any(page.count != 1 for page in audience.inboxes):
+    while time.monotonic() < end and any(page.count != 1 for page in inboxes):
         time.sleep(0.5)
     # The pages of runs that ended last stay a little longer too.
     time.sleep(8)
