@@ -16,17 +16,12 @@ from collections import Counter
 from pathlib import Path
 
 from tests.needs import all_required, find
+from tests.passes import PASSES
 
 ROOT = Path(__file__).resolve().parent.parent
 KINDS = ("failed", "passed", "skipped", "xfailed", "xpassed", "warnings", "error")
 NO_TESTS = 5
 SOAK = "soak"
-PASSES = (
-    "not browser and not redis and not soak",
-    "redis and not soak",
-    "browser and not soak",
-    SOAK,
-)
 
 
 def main(arguments: list[str]) -> int:
@@ -53,7 +48,10 @@ def _run_passes(database: str, arguments: list[str], counts: Counter[str]) -> li
     The browser's driver keeps an event loop running, and a broker's connections outlive a test. A
     soak has the machine to itself.
     """
-    return [_run_pass(database, [*arguments, "-m", marked], counts) for marked in PASSES]
+    return [
+        _run_pass(database, [*(arguments or places), "-m", marked], counts)
+        for marked, places in PASSES.items()
+    ]
 
 
 def _run_pass(database: str, arguments: list[str], counts: Counter[str]) -> int:

@@ -12,6 +12,7 @@ import pytest
 from _pytest.terminal import TerminalReporter
 
 from tests.needs import find, need
+from tests.passes import astray
 
 if TYPE_CHECKING:
     from tests.gates.calls import Api
@@ -39,6 +40,8 @@ hypothesis.settings.load_profile(os.environ.get("OBVERSA_TEST_HYPOTHESIS", "hous
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave to each pass what belongs to it: see tests/__main__.py."""
+    if lost := astray(items):
+        raise pytest.UsageError(*lost)
     on_postgres = os.environ.get("OBVERSA_TEST_DATABASE") == "postgres"
     elsewhere = [item for item in items if not _belongs(item, on_postgres=on_postgres)]
     if elsewhere:
