@@ -17,8 +17,10 @@ import pytest
 from celery import Celery
 from django.conf import LazySettings
 from django.db import connection
+from django.db.models.functions import Now
 
 from runs import sweep, tasks
+from runs.models import Attempt
 from tests.needs import need
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,7 +107,8 @@ def worker_environment(home: Path, broker: str, prefix: str) -> dict[str, str]:
         "OBVERSA_TEST_PREFIX": prefix,
         "OBVERSA_HOME": str(home),
         "OBVERSA_WORKFLOWS": "tests.services.flow",
-        "OBVERSA_LEASE_SECONDS": "2",
+        # A busy machine loses no step between two beats.
+        "OBVERSA_LEASE_SECONDS": "30",
     }
 
 
@@ -114,3 +117,9 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait(20)
+
+
+def lapse() -> None:
+    """Let the leases of killed workers be over."""
+    running = Attempt.objects.filter(status=Attempt.Status.RUNNING)
+    running.update(lease_until=Now() - timedelta(seconds=1))

@@ -33,7 +33,7 @@ def killed_everywhere(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_an_approved_action_whose_worker_dies_happens_once(tmp_path: Path) -> None:
     told = killed_everywhere(tmp_path)
 

@@ -37,7 +37,7 @@ pytestmark = [
     pytest.mark.redis,
     pytest.mark.postgres,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(600),
 ]
 LISTENING = "SELECT pid FROM pg_stat_activity WHERE application_name = 'obversa bell'"
 

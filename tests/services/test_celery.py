@@ -15,17 +15,17 @@ from runs import dispatch, services, sweep
 from runs.models import Attempt, Heartbeat, Run
 from tests import flows
 from tests.services import flow
-from tests.services.conftest import Worker, kill
+from tests.services.conftest import Worker, kill, lapse
 
 pytestmark = [
     pytest.mark.redis,
     pytest.mark.postgres,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(600),
 ]
 
 
-def until(is_so: Callable[[], Any], home: Path, *, seconds: float = 60) -> None:
+def until(is_so: Callable[[], Any], home: Path, *, seconds: float = 120) -> None:
     """Sweep until it is so."""
     end = time.monotonic() + seconds
     while not is_so():
@@ -57,7 +57,7 @@ def test_a_run_ends_whatever_the_broker_does_to_its_messages(
 ) -> None:
     send = dispatch.send
     if messages == "lost":
-        monkeypatch.setattr(dispatch, "send", lambda attempts: None)
+        monkeypatch.setattr(dispatch, "send", lambda *_: None)
     run = start("asks")
     monkeypatch.setattr(dispatch, "send", send)
 
@@ -81,6 +81,7 @@ def test_a_worker_killed_in_the_middle_of_a_step_is_followed_by_another(
     with start_worker() as first:
         until((home / "begun").exists, home)
         kill(first)
+    lapse()
     (home / "go-on").touch()
 
     with start_worker():
@@ -99,6 +100,7 @@ def test_a_worker_killed_in_a_step_that_may_not_repeat_leaves_one_question(
     with start_worker() as first:
         until((home / "begun").exists, home)
         kill(first)
+    lapse()
     (home / "go-on").touch()
 
     with start_worker():

@@ -12,14 +12,14 @@ from runs import publishing, registry, services, sweep
 from runs.models import Attempt, Run, Step
 from tests import flows
 from tests.services import crowd_flow
-from tests.services.conftest import Worker, kill
+from tests.services.conftest import Worker, kill, lapse
 from tests.services.test_celery import until
 
 pytestmark = [
     pytest.mark.redis,
     pytest.mark.postgres,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(600),
 ]
 HERE = "tests.services.crowd_flow"
 
@@ -90,6 +90,7 @@ def test_never_more_than_the_limit_go_at_once_though_workers_are_killed(
     with start_worker(OBVERSA_WORKFLOWS=HERE) as first:
         until(lambda: done() >= 3, home)
         kill(first)
+    lapse()
     with start_worker(OBVERSA_WORKFLOWS=HERE), start_worker(OBVERSA_WORKFLOWS=HERE):
         until(lambda: done() == len(runs), home, seconds=120)
 

@@ -28,7 +28,7 @@ from tests.services.test_scaled_out import free_ports, session_of
 pytestmark = [
     pytest.mark.postgres,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(600),
 ]
 NOTICE = "2.5"
 

@@ -37,7 +37,7 @@ def kill_everywhere(workflow: str, folder: Path, *moments: str) -> list[dict[str
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("workflow", "moments"), [("repeats", ["after"]), ("asks", ["before", "after"])]
 )

@@ -38,7 +38,7 @@ pytestmark = [
     pytest.mark.redis,
     pytest.mark.postgres,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(600),
 ]
 
 
