@@ -15,14 +15,15 @@ import django
 # Models can be imported only after this.
 django.setup()
 
-from celery.signals import task_received  # noqa: E402
+from celery.signals import task_postrun, task_received  # noqa: E402
 
 from obversa_site.celery import app  # noqa: E402
 from runs import tasks  # noqa: E402
-from tests.faults import scene  # noqa: E402
+from tests.faults import scene, turns  # noqa: E402
 
 __all__ = ["app"]
 
+LATE_SECONDS = 2.0
 corner = os.environ["OBVERSA_TEST_CORNER"]
 app.conf.task_default_queue = corner
 app.conf.worker_enable_remote_control = False
@@ -42,6 +43,12 @@ def note_redelivery(request: Any = None, **_: Any) -> None:
         scene.note("faults", "redelivered")
 
 
+@task_postrun.connect
+def note_done(task: Any = None, args: Any = (), **_: Any) -> None:
+    """A message was dealt with."""
+    scene.note("dealt-with", f"{task.name} {list(args)}")
+
+
 def _through_fate(task: Any) -> None:
     publish = task.apply_async
 
@@ -52,6 +59,14 @@ def _through_fate(task: Any) -> None:
             case "twice":
                 scene.note("faults", "doubled")
                 publish(args, **options)
+            case "late":
+                # Once in time, and once when everything has gone on without it.
+                scene.note("faults", "late")
+                publish(args, **options | {"countdown": LATE_SECONDS})
+            case "held up" if is_start:
+                scene.note("faults", "held up")
+                publish(args, **options | {"countdown": LATE_SECONDS})
+                return
             case "lost" if not is_start or scene.is_first(f"lost-{args[0]}"):
                 scene.note("faults", "lost")
                 return
@@ -67,3 +82,6 @@ def _through_fate(task: Any) -> None:
 for _task in (tasks.execute, tasks.advance):
     # The task itself: what a module holds is a stand-in that looks it up anew.
     _through_fate(app.tasks[_task.name])
+
+if "OBVERSA_TEST_MORTAL" in os.environ:
+    turns.befall()

@@ -9,8 +9,9 @@ from functools import partial
 from typing import Any
 
 from runs import services, sweep
-from runs.models import Attempt
-from tests.faults import people, scene, work
+from runs.kernel.events import EventKind
+from runs.models import Attempt, Event, Run
+from tests.faults import clock, people, scene, verdict, work
 from tests.faults.mortals import Mortals
 from tests.faults.play import Play
 
@@ -136,6 +137,57 @@ def redelivery(play: Play, cause: str) -> None:
     play.to_the_end()
 
 
+def turns_tried(play: Play, what: str) -> None:
+    """Workers die, or lose the database, around the one statement of a turn; or two try at once."""
+    scene.put("try", what)
+    play.start(work.UNSAFE)
+    play.to_the_end()
+
+
+def both_at_once(play: Play) -> None:
+    """Two workers end steps of one run at the same moment, each on what it saw before."""
+    scene.put("try", "together")
+    play.start(work.FORKED)
+    play.to_the_end()
+
+
+def clock_jumps(play: Play) -> None:
+    """The database's clock is set forward and back, further than a turn or a lease allows."""
+    jumps = [2.0, 0.0, 12.0, 9.0] if play.is_short else [2.0, 0.0, -3.0, 12.0, 9.0, 60.0, 57.0]
+    with clock.to_be_set():
+        play.workers.close()
+        play.workers.start(2)
+        play.start(work.SAFE)
+        for ahead in jumps:
+            clock.set_ahead(ahead)
+            scene.note("faults", f"the clock is {ahead} s ahead")
+            enough = Event.objects.count() + 2 * play.count
+            play.until(partial(_has_gone_on, play, enough), "events by the clock as it is now")
+        play.to_the_end()
+        play.workers.close()
+
+
+def _has_gone_on(play: Play, enough: int) -> bool:
+    return Event.objects.count() > enough or not play.unfinished
+
+
+def withdrawn(play: Play) -> None:
+    """Runs are cancelled while the messages for their first steps are still on their way."""
+    scene.put("mode", "held up")
+    play.expected = lambda run: verdict.Expected(
+        status=Run.Status.CANCELLED,
+        effects=[],
+        once=(EventKind.RUN_START, EventKind.RUN_END),
+    )
+    for run in play.start(work.UNSAFE):
+        services.cancel_run(run.pk, actor=people.WHO)
+    starts = Attempt.objects.filter(run__in=play.runs).values_list("pk", flat=True)
+    expected = {f"runs.execute [{pk}]" for pk in starts}
+    assert expected
+    play.until(lambda: expected.issubset(scene.notes("dealt-with")), "every late message")
+    play.to_the_end()
+
+
 def restore_visible() -> None:
     """Let Redis have back what was not acknowledged in time, as any consumer does now and then.
 
@@ -169,6 +221,14 @@ FAULTS: dict[str, Fault] = {
     "connection cut in the middle of a step": partial(redelivery, cause="cut"),
     "visibility timeout 5 s, step of 20 s": partial(redelivery, cause="visibility"),
     "doubled messages and kills at once": everything,
+    "every message comes again, late": partial(messages, mode="late"),
+    "messages for runs that were cancelled meanwhile": withdrawn,
+    "worker killed between look and statement": partial(turns_tried, what="killed look"),
+    "worker killed between statement and answer": partial(turns_tried, what="killed commit"),
+    "database lost between look and statement": partial(turns_tried, what="cut look"),
+    "database lost between statement and answer": partial(turns_tried, what="cut commit"),
+    "two workers try one run at once": both_at_once,
+    "the database's clock jumps": clock_jumps,
 }
 ONLY_REDIS = {"visibility timeout 5 s, step of 20 s"}
 SHORT = {
@@ -179,6 +239,9 @@ SHORT = {
         "worker stalls past its lease, retry_safe",
         "scheduler killed between commit and send",
         "visibility timeout 5 s, step of 20 s",
+        "worker killed between look and statement",
+        "database lost between statement and answer",
+        "the database's clock jumps",
     ),
     "amqp": (
         "every message delivered twice",
@@ -186,5 +249,8 @@ SHORT = {
         "worker killed in a step, not retry_safe",
         "web killed between commit and send",
         "connection cut in the middle of a step",
+        "messages for runs that were cancelled meanwhile",
+        "worker killed between statement and answer",
+        "two workers try one run at once",
     ),
 }

@@ -12,6 +12,7 @@ from runs import services, sweep
 from runs.kernel.events import EventKind
 from runs.models import Attempt, Event, Run
 from tests.faults import people, scene
+from tests.faults.verdict import Expected
 from tests.faults.wire import Wire
 from tests.faults.workers import Workers
 
@@ -58,6 +59,8 @@ class Play:
         self.runs: list[Run] = []
         self.answer: Callable[[UUID], Any] = people.answer_all
         self.sweep: Callable[[], Any] = sweep.sweep
+        # What its runs come to, where it is not what the suite's work comes to by itself.
+        self.expected: Callable[[Run], Expected | None] = lambda run: None
 
     def start(self, workflow: str, count: int | None = None) -> list[Run]:
         made = [

@@ -81,7 +81,7 @@ def tried(fault: str, broker: str, play: object) -> Row:
         FAULTS[fault](play)
     except (Stuck, AssertionError) as error:
         told.append(str(error))
-    found = [verdict.judge(run) for run in play.runs]
+    found = [verdict.judge(run, play.expected(run)) for run in play.runs]
     row = Row(
         fault=fault,
         broker=broker,

@@ -41,7 +41,8 @@ def expected_of(run_id: object, workflow: str) -> Expected:
     """What a run of the fault suite's own work comes to."""
     return Expected(
         effects=work.expected(run_id, workflow),
-        may_repeat=lambda path: workflow != work.UNSAFE or path[-1] == "review",
+        once=ONCE if workflow != work.FORKED else ONCE[:2],
+        may_repeat=lambda path: workflow == work.SAFE or path[-1] == "review",
     )
 
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from runs import approval, fn_job, kickback, loop, pipeline, predicate, publish
+from runs import approval, dag, fn_job, kickback, loop, pipeline, predicate, publish
 from runs.drivers.context import Context
 from tests.faults import scene
 
-SAFE, UNSAFE = "faults-safe", "faults-unsafe"
+SAFE, UNSAFE, FORKED = "faults-safe", "faults-unsafe", "faults-forked"
 ROUNDS = 3
+PARTS = 6
 
 
 def by_key(ctx: Context) -> str:
@@ -76,8 +77,21 @@ def job(name: str, effect: Any, *, retry_safe: bool) -> Any:
     )
 
 
+def forked(name: str) -> Any:
+    """Many steps of one run at the same time, so that their ends meet."""
+    parts = {f"part{number}": {"job": _blind(f"part{number}")} for number in range(PARTS)}
+    return dag(name, {**parts, "ship": {"job": _blind("ship"), "needs": list(parts)}})
+
+
+def _blind(label: str) -> Any:
+    return fn_job(label, blindly, retry_safe=False)
+
+
 def expected(run_id: object, name: str) -> list[str]:
     """The effects of one whole run, each once."""
+    if name == FORKED:
+        marks = [f"part{number}/1.1" for number in range(PARTS)]
+        return sorted(f"{run_id}/{name}/{mark}" for mark in [*marks, "ship/1.1"])
     marks = ["aside/1.1", "build/1.1", "build/1.2", "ship/1.1"]
     starts = [f"{start}.{number}" for start in (1, 2) for number in range(1, ROUNDS + 1)]
     return sorted(
@@ -87,3 +101,4 @@ def expected(run_id: object, name: str) -> list[str]:
 
 for _name, _effect in ((SAFE, by_key), (UNSAFE, blindly)):
     publish(job(_name, _effect, retry_safe=_name == SAFE), title=_name)
+publish(forked(FORKED), title=FORKED)

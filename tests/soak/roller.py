@@ -117,7 +117,7 @@ class Roller:
     def end(self) -> None:
         """What is left is rolled out; then it is over."""
         self._enough.set()
-        self._thread.join(300)
+        self._thread.join(600)
 
     def _go_on(self) -> None:
         self._enough.wait(self._every)
