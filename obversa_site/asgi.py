@@ -21,6 +21,7 @@ from obversa_site.draining import drain_daphne  # noqa: E402
 from obversa_site.origins import SameOrigin  # noqa: E402
 from obversa_site.outlets import Outlets, open_outlets  # noqa: E402
 from obversa_site.presence import when_serving  # noqa: E402
+from obversa_site.readers import PacedAnswers  # noqa: E402
 from runs.consumers import RunConsumer  # noqa: E402
 
 bound_daphne()
@@ -36,7 +37,7 @@ sockets = URLRouter(
 application = Around(
     ProtocolTypeRouter(
         {
-            "http": BoundedBodies(pages),
+            "http": PacedAnswers(BoundedBodies(pages)),
             "websocket": Outlets(
                 SameOrigin(AllowedHostsOriginValidator(AuthMiddlewareStack(sockets)))
             ),

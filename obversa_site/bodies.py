@@ -87,7 +87,9 @@ def bound_daphne() -> None:
     if server is None or getattr(server.WebRequest, "is_bounded", False):
         return  # another server calls us
 
-    class BoundedRequest(server.WebRequest):  # type: ignore[misc, name-defined]  # found at run time
+    from obversa_site.readers import PacedRequest
+
+    class BoundedRequest(PacedRequest, server.WebRequest):  # type: ignore[misc, name-defined]  # found at run time
         is_bounded = True
         _taken = 0
         _is_dropped = False

@@ -11,11 +11,14 @@ from typing import Final
 from ninja.errors import Throttled
 
 PER_CALLER = 500
+# What all of them together hold for a reader that is slow, in characters.
+MOST_WAITING = 32 * 1024 * 1024
 # A browser opens two for a page of a run and one for any other.
 SOCKETS_PER_PERSON = 100
 AGAIN_SECONDS: Final = 2
 _lock: Final = threading.Lock()
 _held: Final[Counter[str]] = Counter()
+_waiting: Final[Counter[str]] = Counter()
 
 
 class Place:
@@ -35,17 +38,44 @@ class Place:
                 del _held[self._caller]
             return self._is_taken
 
-    async def keep(self, parts: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
-        """The parts of the answer; a connection that never begins is never counted."""
+    async def keep(
+        self, parts: AsyncGenerator[str, None], spare: str = ""
+    ) -> AsyncGenerator[str, None]:
+        """The parts of the answer; a connection that never begins is never counted.
+
+        Where too much waits for this caller's readers already, the answer ends with `spare`.
+        """
         with _lock:
             _held[self._caller] += 1
             self._is_taken = True
         try:
             async with contextlib.aclosing(parts):
                 async for part in parts:
-                    yield part
+                    if not self._may_wait(len(part)):
+                        if spare:
+                            yield spare
+                        return
+                    try:
+                        # A server that is held up by its reader comes back late.
+                        yield part
+                    finally:
+                        self._waits(-len(part))
         finally:
             self.leave()
+
+    def _may_wait(self, size: int) -> bool:
+        with _lock:
+            waiting = _waiting[self._caller]
+            if waiting and waiting + size > MOST_WAITING:
+                return False
+            _waiting[self._caller] += size
+            return True
+
+    def _waits(self, size: int) -> None:
+        with _lock:
+            _waiting[self._caller] += size
+            if not _waiting[self._caller]:
+                del _waiting[self._caller]
 
     def leave(self) -> None:
         """Give the place back; again is nothing."""
@@ -67,6 +97,11 @@ def of(caller: str) -> Place:
     if _held[caller] >= PER_CALLER:
         raise Throttled(wait=AGAIN_SECONDS)
     return Place(caller)
+
+
+def waiting_for(caller: str) -> int:
+    """How many characters wait for the caller's readers now."""
+    return _waiting[caller]
 
 
 def held_by(caller: str) -> int:

@@ -141,7 +141,8 @@ async def events_answer(
         return reply(found.to_wire())
     if isinstance(request, ASGIRequest):
         waited = _waited(run_id, after, limit, wait, found)
-        return _streamed(waited, "application/json", caller)
+        nothing = json_text(Slice([], found.head, False).to_wire())
+        return _streamed(waited, "application/json", caller, nothing)
     text = _waited(run_id, after, limit, wait, found, sync_to_async(read))
     return HttpResponse(await anext(text), content_type="application/json")
 
@@ -186,10 +187,12 @@ async def _frames(run_id: UUID, after: int) -> AsyncGenerator[str, None]:
 
 
 def _streamed(
-    parts: AsyncGenerator[str, None], content_type: str, caller: str
+    parts: AsyncGenerator[str, None], content_type: str, caller: str, spare: str = ""
 ) -> StreamingHttpResponse:
     place = places.of(caller)
-    answer = StreamingHttpResponse(place.keep(_without_a_thread(parts)), content_type=content_type)
+    answer = StreamingHttpResponse(
+        place.keep(_without_a_thread(parts), spare), content_type=content_type
+    )
     # Django closes the answer of a client that went away; its generator ends some time later.
     answer._resource_closers.append(place.leave)  # type: ignore[attr-defined]  # untyped in its stubs
     answer["Cache-Control"] = "no-store"
