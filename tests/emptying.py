@@ -1,4 +1,4 @@
-"""How the tables are emptied after a test that committed (Django's command `flush`)."""
+"""How the tables are emptied after a test that committed, and the database dropped at the end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIZES: Final = "SELECT SUM(pg_relation_size(oid)) / 8192 FROM pg_class WHERE rel
 
 
 def patch(patch: pytest.MonkeyPatch) -> None:
-    """Let the flush of both databases pass the trigger that keeps events."""
+    """Let the flush of both databases pass the trigger that keeps events, and the drop succeed."""
     on_postgres: Any = postgresql.DatabaseWrapper.ops_class
     on_sqlite: Any = sqlite3.DatabaseWrapper.ops_class
     truncated, emptied = on_postgres.sql_flush, on_postgres.execute_sql_flush
@@ -60,6 +60,7 @@ def patch(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(on_postgres, "sql_flush", without_truncating)
     patch.setattr(on_postgres, "execute_sql_flush", again)
     patch.setattr(on_sqlite, "execute_sql_flush", past_the_trigger)
+    patch.setattr(postgresql.DatabaseWrapper.creation_class, "_destroy_test_db", _dropped)
 
 
 def _are_large(operations: Any, tables: list[str]) -> bool:
@@ -84,3 +85,10 @@ def _deleting(operations: Any, tables: list[str]) -> Iterator[str]:
     yield "SET CONSTRAINTS ALL IMMEDIATE"
     if EVENTS in tables:
         yield f"ALTER TABLE {EVENTS} ENABLE TRIGGER USER"
+
+
+def _dropped(creation: Any, name: str, verbosity: int) -> None:
+    """Drop the database also under a process or thread that has not quite ended."""
+    creation.connection.close_pool()
+    with creation._nodb_cursor() as cursor:
+        cursor.execute(f"DROP DATABASE {creation.connection.ops.quote_name(name)} WITH (FORCE)")
