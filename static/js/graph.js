@@ -9,6 +9,8 @@ const TALLEST = 460;
 // So many lines between two scopes are drawn one by one.
 const MOST = 16;
 const TOOLS = 44;
+// More nodes than this take seconds to lay out, and nobody reads them: they are drawn when asked for.
+const MANY = 400;
 // Where to look first, when not everything can be seen.
 const URGENT = ["waiting", "paused", "running", "queued", "failed", "exhausted"];
 const SHAPES = {
@@ -152,6 +154,9 @@ function drawGroups(data, graph) {
 
 /** Write a text into its place and shorten it until it fits; needs the node on the page. */
 function write(node, text) {
+  // Measuring has the browser lay out the page, so it is done for what is new alone.
+  if (node.written === text) return;
+  node.written = text;
   node.textContent = text;
   for (let room = text.length; room > 1 && node.getComputedTextLength() > WIDTH - 42; room -= 1) {
     node.textContent = `${text.slice(0, room - 1)}…`;
@@ -175,8 +180,9 @@ function drawNodes(data, graph) {
 }
 
 function paint(svg, data) {
+  svg.nodesById ??= new Map([...svg.querySelectorAll("[data-node]")].map((node) => [node.dataset.node, node]));
   for (const node of data.nodes) {
-    const drawn = svg.querySelector(`[data-node="${CSS.escape(node.id)}"]`);
+    const drawn = svg.nodesById.get(node.id);
     const row = document.getElementById(`step-${node.id}`);
     if (!drawn) continue;
     write(drawn.querySelector(".graph-name"), node.label);
@@ -276,6 +282,7 @@ async function draw(view) {
   if (!source || view.drawnFrom === source.textContent) return;
   view.drawnFrom = source.textContent;
   const data = { groups: [], edges: [], ...JSON.parse(source.textContent) };
+  if (data.nodes.length > MANY && !view.wanted) return offer(view, data.nodes.length);
   const graph = await place(data);
   const backs = drawBacks(data, graph);
   const { width, height } = graph.graph();
@@ -287,6 +294,20 @@ async function draw(view) {
   const drawn = [...svg.querySelectorAll("[data-node]")];
   const now = URGENT.map((status) => drawn.find((node) => node.dataset.status === status)).find(Boolean) ?? drawn[0];
   movable(view, svg, layer, { width, height: Math.max(height, backs.lowest + 8), focus: graph.node(now.dataset.node) });
+}
+
+function offer(view, count) {
+  if (view.querySelector(".graph-offer")) return;
+  const button = element("button", { type: "button", class: "button" }, "Draw it all the same");
+  button.addEventListener("click", () => {
+    view.wanted = true;
+    delete view.drawnFrom;
+    view.replaceChildren(element("p", { class: "graph-offer quiet", role: "status" }, "Drawing …"));
+    // The words are on the screen before the browser has no time for anything else.
+    requestAnimationFrame(() => setTimeout(() => draw(view)));
+  });
+  const words = `The list below says what a graph of ${count.toLocaleString()} steps would. Drawing it keeps this page busy for a while.`;
+  view.replaceChildren(element("div", { class: "graph-offer" }, element("p", { class: "quiet" }, words), button));
 }
 
 each("[data-graph-panel]", (panel) => {
@@ -301,10 +322,14 @@ each("[data-graph-panel]", (panel) => {
   if (panel.open) draw(view);
 });
 
-document.addEventListener("htmx:after:swap", async () => {
-  for (const view of document.querySelectorAll("[data-graph-panel][open] [data-graph]")) {
-    await draw(view);
-    const svg = view.querySelector("svg");
-    if (svg && view.graphData) paint(svg, view.graphData);
-  }
+let planned = 0;
+document.addEventListener("htmx:after:swap", () => {
+  planned ||= requestAnimationFrame(async () => {
+    planned = 0;
+    for (const view of document.querySelectorAll("[data-graph-panel][open] [data-graph]")) {
+      await draw(view);
+      const svg = view.querySelector("svg");
+      if (svg && view.graphData) paint(svg, view.graphData);
+    }
+  });
 });

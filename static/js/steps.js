@@ -13,40 +13,67 @@ const isGoing = () => {
   return facts?.dataset.started && !facts.dataset.ended;
 };
 
+// The bar of a row, and what was last drawn of it: a row that is as it was costs no layout.
+const drawn = new WeakMap();
+
+function barOf(row) {
+  let known = drawn.get(row);
+  if (!known?.bar.isConnected) {
+    known = { bar: row.querySelector(".step-bar"), time: row.querySelector(".step-time") };
+    if (!known.bar) return null;
+    drawn.set(row, known);
+  }
+  return known;
+}
+
 function drawBars() {
   const steps = rows();
   const over = time(document.querySelector("#run-status")?.dataset.ended);
   const now = over || serverNow();
-  const starts = steps.map((row) => time(row.dataset.started)).filter(Number.isFinite);
-  if (!starts.length) return;
-  const first = Math.min(...starts);
-  const ends = steps.map((row) => time(row.dataset.ended) || (row.dataset.started ? now : NaN)).filter(Number.isFinite);
-  const last = Math.max(first + 1000, ...ends);
-  const percent = (at) => ((at - first) / (last - first)) * 100;
-
+  let first = Infinity;
+  let last = -Infinity;
+  const begun = [];
   for (const row of steps) {
-    const bar = row.querySelector(".step-bar");
     const start = time(row.dataset.started);
-    if (!bar || !Number.isFinite(start)) continue;
+    if (!Number.isFinite(start)) continue;
     const end = time(row.dataset.ended) || now;
-    const rect = bar.querySelector("rect") ?? bar.appendChild(made("rect", { class: "step-rect", y: 1, height: 8, rx: 2 }));
-    const width = Math.max(percent(end) - percent(start), 0.4);
-    rect.setAttribute("x", `${Math.min(percent(start), 99.6).toFixed(2)}%`);
-    rect.setAttribute("width", `${width.toFixed(2)}%`);
-    if (!row.dataset.ended && MOVING.has(row.dataset.status)) row.querySelector(".step-time").textContent = length(now - start);
+    begun.push([row, start, end]);
+    if (start < first) first = start;
+    if (end > last) last = end;
   }
+  if (!begun.length) return;
+  last = Math.max(first + 1000, last);
+  const percent = (at) => ((at - first) / (last - first)) * 100;
   drawAxis(last - first);
+
+  for (const [row, start, end] of begun) {
+    const known = barOf(row);
+    if (!known) continue;
+    const rect = known.bar.querySelector("rect") ?? known.bar.appendChild(made("rect", { class: "step-rect", y: 1, height: 8, rx: 2 }));
+    put(rect, "x", `${Math.min(percent(start), 99.6).toFixed(2)}%`);
+    put(rect, "width", `${Math.max(percent(end) - percent(start), 0.4).toFixed(2)}%`);
+    if (!row.dataset.ended && MOVING.has(row.dataset.status)) {
+      const text = length(now - start);
+      if (known.time.textContent !== text) known.time.textContent = text;
+    }
+  }
+}
+
+function put(node, name, value) {
+  if (node.getAttribute(name) !== value) node.setAttribute(name, value);
 }
 
 function drawAxis(total) {
   const svg = document.querySelector("[data-axis] svg");
   if (!svg) return;
-  const parts = svg.clientWidth < 130 ? [0, 1] : [0, 0.5, 1];
-  const labels = parts.map((part) => ({ part, text: part ? tick(total * part, total) : "0" }));
+  const parts = [0, 0.5, 1];
+  const texts = parts.map((part) => (part ? tick(total * part, total) : "0"));
+  if (svg.dataset.texts === texts.join()) return;
+  svg.dataset.texts = texts.join();
   svg.replaceChildren(
-    ...labels.map(({ part, text }) => {
+    ...parts.map((part, at) => {
       const label = made("text", { x: `${part * 100}%`, y: 11, "text-anchor": part === 0 ? "start" : part === 1 ? "end" : "middle" });
-      label.textContent = text;
+      label.textContent = texts[at];
       return label;
     }),
   );
@@ -62,12 +89,6 @@ function made(tag, attributes) {
   return node;
 }
 
-function isBelow(row, scope) {
-  let at = row;
-  while ((at = at && parentOf(at))) if (at.dataset.step === scope) return true;
-  return false;
-}
-
 function parentOf(row) {
   const depth = Number(row.dataset.depth);
   let before = row.previousElementSibling;
@@ -75,11 +96,17 @@ function parentOf(row) {
   return before;
 }
 
+/** Hide what is below a folded scope; one walk down the list, however long it is. */
 function fold() {
+  let below = Infinity;
   for (const row of rows()) {
-    row.hidden = [...folded].some((scope) => isBelow(row, scope));
-    const button = row.querySelector(".step-fold");
-    button?.setAttribute("aria-expanded", String(!folded.has(row.dataset.step)));
+    const depth = Number(row.dataset.depth);
+    if (depth <= below) below = Infinity;
+    const hide = depth > below;
+    if (row.hidden !== hide) row.hidden = hide;
+    const isFolded = folded.has(row.dataset.step);
+    if (!hide && isFolded) below = depth;
+    if (row.firstElementChild.matches(".step-fold")) put(row.firstElementChild, "aria-expanded", String(!isFolded));
   }
   drawArcs();
 }
@@ -87,7 +114,7 @@ function fold() {
 function giveFolds() {
   for (const row of rows()) {
     const next = row.nextElementSibling;
-    if (!next?.dataset.step || Number(next.dataset.depth) <= Number(row.dataset.depth) || row.querySelector(":scope > .step-fold")) continue;
+    if (!next?.dataset.step || Number(next.dataset.depth) <= Number(row.dataset.depth) || row.firstElementChild.matches(".step-fold")) continue;
     const button = element("button", { type: "button", class: "step-fold", "aria-expanded": "true", "aria-label": `Steps inside ${row.querySelector(".step-label").textContent}` });
     button.addEventListener("click", () => {
       const scope = row.dataset.step;
@@ -137,8 +164,13 @@ each("[data-steps]", (list) => {
   draw();
   list.addEventListener("toggle", drawArcs, true);
 });
+// A frame brings several parts, each a swap of its own: they are drawn together.
+let planned = 0;
 document.addEventListener("htmx:after:swap", () => {
-  if (document.querySelector("[data-steps]")) draw();
+  planned ||= requestAnimationFrame(() => {
+    planned = 0;
+    if (document.querySelector("[data-steps]")) draw();
+  });
 });
 window.addEventListener("resize", drawArcs);
 setInterval(() => {
