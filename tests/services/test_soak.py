@@ -51,7 +51,9 @@ def test_whatever_is_killed_nothing_is_lost_doubled_or_missed() -> None:
 
 
 def test_a_new_version_is_rolled_out_under_load_and_nobody_outside_notices() -> None:
-    table = soak("--roll", "--minutes", "1.5", "--people", "20", "--kill-every", "3")
+    table = soak(
+        *("--roll", "--minutes", "1.5", "--people", "16", "--pages", "1", "--kill-every", "3")
+    )
 
     assert count(table, "runs started") == count(table, "runs ended") > 0
     assert count(table, "calls that failed") == 0

@@ -59,7 +59,11 @@ class House:
 
     def web(self, name: str, port: int, *, folder: Path = ROOT) -> Member:
         place = ("-b", servers.HOST, "-p", str(port), "--proxy-headers", "-v", "0")
-        made = self.python(name, "daphne", *place, "obversa_site.asgi:application", folder=folder)
+        # As docs/deploy has it.
+        patient = ("--websocket_connect_timeout", "20")
+        made = self.python(
+            name, "daphne", *place, *patient, "obversa_site.asgi:application", folder=folder
+        )
         made.ready = lambda: _answers(port)
         return made
 
