@@ -18,6 +18,7 @@ from gates.consumers import InboxConsumer  # noqa: E402
 from obversa_site.around import Around  # noqa: E402
 from obversa_site.bodies import BoundedBodies, bound_daphne  # noqa: E402
 from obversa_site.draining import drain_daphne  # noqa: E402
+from obversa_site.logs import clean_access_log  # noqa: E402
 from obversa_site.origins import SameOrigin  # noqa: E402
 from obversa_site.outlets import Outlets, open_outlets  # noqa: E402
 from obversa_site.presence import when_serving  # noqa: E402
@@ -25,6 +26,7 @@ from obversa_site.readers import PacedAnswers  # noqa: E402
 from runs.consumers import RunConsumer  # noqa: E402
 
 bound_daphne()
+clean_access_log()
 open_outlets()
 when_serving()
 drain_daphne()

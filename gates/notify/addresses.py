@@ -23,6 +23,13 @@ SCHEMES: Final = (
 )  # fmt: skip
 _HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+# All that is routed on the internet; outside of it lies what is local, reserved or holds IPv4.
+_UNICAST: Final = ipaddress.ip_network("2000::/3")
+# Not routed either, which Python's own lists do not say in every version.
+_NOWHERE: Final = tuple(
+    ipaddress.ip_network(name) for name in ("192.0.0.0/24", "192.88.99.0/24", "3fff::/20")
+)
+_ISATAP: Final = (0x00005EFE, 0x02005EFE)
 
 
 class AddressRefused(ValueError):
@@ -90,11 +97,15 @@ def is_public(number: str) -> bool:
         return False
     if isinstance(ip, ipaddress.IPv6Address):
         inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
-        if ip in _NAT64:
+        if ip in _NAT64 or (int(ip) >> 32) & 0xFFFFFFFF in _ISATAP:
             inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
         if inner is not None:
-            return inner.is_global and not inner.is_multicast
-    return ip.is_global and not ip.is_multicast
+            return is_public(str(inner))
+        if ip not in _UNICAST:
+            return False
+    if ip.is_multicast or any(ip in network for network in _NOWHERE):
+        return False
+    return ip.is_global
 
 
 def masked(address: str) -> str:

@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import logging.config
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,7 +17,7 @@ from structlog.contextvars import bind_contextvars, clear_contextvars, get_conte
 
 from gates import keys
 from obversa_site.around import Around, request_id
-from obversa_site.logs import LONGEST_ERROR, logging_config
+from obversa_site.logs import LONGEST_ERROR, clean_access_log, logging_config
 from runs import fn_job, pipeline, tasks
 from runs.models import Attempt
 from tests import factories, flows
@@ -263,6 +264,29 @@ def test_what_lets_somebody_in_is_masked_in_lines_and_in_errors(
 
     assert secret not in "".join(lines())
     assert "…" in "".join(lines()).replace("\\u2026", "…")
+
+
+def test_the_access_log_of_the_server_shows_nothing_that_lets_somebody_in() -> None:
+    import daphne.access
+    from daphne.cli import CommandLineInterface
+
+    assert CommandLineInterface
+    clean_access_log()
+    written = io.StringIO()
+    log = daphne.access.AccessLogGenerator(written)
+    key, code, token = "obv_0123456789ab_" + "x" * 43, "MTI.d1ab9z-" + "0a" * 16, "5e" * 20
+    told = {"client": "192.0.2.7:1", "status": 404, "size": 9, "method": "GET", "time_taken": 1}
+    log("http", "complete", {**told, "path": f"/api/v1/runs?key={key}&claim_token={token}"})
+    log("http", "complete", {**told, "path": f"/sign-in/link/?code={code}"})
+    log("websocket", "connected", {**told, "path": f"/ws/inbox/?key={key}\nforged"})
+
+    lines = written.getvalue().splitlines()
+    assert len(lines) == 3
+    assert "/api/v1/runs?key=obv_…" in lines[0]
+    assert "192.0.2.7:1" in lines[0]
+    for secret in (key, code, token):
+        assert secret not in written.getvalue()
+    assert sys.modules["daphne.cli"].AccessLogGenerator is daphne.access.AccessLogGenerator
 
 
 def test_a_line_is_no_document(lines: Lines) -> None:

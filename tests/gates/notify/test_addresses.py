@@ -14,13 +14,28 @@ from gates.notify.errors import NotSent
     "number",
     ["127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0", "::1",
      "100.64.0.1", "fe80::1", "fe80::1%eth0", "fd00::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1",
-     "64:ff9b::7f00:1", "2002:7f00:1::", "224.0.0.1", "255.255.255.255", "::", "nonsense"],
+     "64:ff9b::7f00:1", "2002:7f00:1::", "224.0.0.1", "255.255.255.255", "::", "nonsense",
+     "::127.0.0.1", "::ffff:0:127.0.0.1", "64:ff9b:1::7f00:1", "fec0::1", "ff0e::1", "5f00::1",
+     "3fff::1", "4000::1", "2a00:1450::5efe:7f00:1", "2a00:1450::200:5efe:a00:1", "192.0.0.8",
+     "192.88.99.1", "100:0:0:1::1", "2001:0:0:0:0:0:80ff:fffe"],
 )  # fmt: skip
 def test_private_addresses_are_known_in_every_guise(number: str) -> None:
     assert not addresses.is_public(number)
 
 
-@pytest.mark.parametrize("number", ["93.184.216.34", "2606:2800:220:1::1", "64:ff9b::5db8:d822"])
+@pytest.mark.parametrize(
+    "number",
+    [
+        "93.184.216.34",
+        "2606:2800:220:1::1",
+        "64:ff9b::5db8:d822",
+        "::ffff:1.1.1.1",
+        "2001:4860:4860::8888",
+        "2a00:1450:4001:800::200e",
+        "1.1.1.1",
+        "9.9.9.9",
+    ],
+)
 def test_public_addresses_are_public(number: str) -> None:
     assert addresses.is_public(number)
 
