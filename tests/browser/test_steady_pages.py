@@ -97,3 +97,5 @@ def test_paper_is_light_where_the_screen_was_dark(bot: Bot, visit: Visit) -> Non
     page.emulate_media(media="print")
 
     assert page.evaluate(scheme) == "light"
+    for pressed in (".tab-row", ".decision-bar", ".rail", "form button"):
+        expect(page.locator(pressed).filter(visible=True)).to_have_count(0)
