@@ -15,6 +15,7 @@ from gates import hidden
 from gates.models import Channel, Router
 from gates.notify import channels
 from gates.rehiding import hide_all
+from runs.turns import seals
 from tests import factories
 from tests.gates.notify import ways
 
@@ -114,6 +115,18 @@ def test_a_new_key_reads_with_the_old_one_and_then_without_it(hook: Channel, set
     settings.SECRET_KEY_FALLBACKS = []
     hook.refresh_from_db()
     assert (hook.address, hook.secret) == (HOOK, ways.SECRET)
+
+
+def test_a_seal_of_before_holds_while_its_key_is_known(settings: Any) -> None:
+    made = seals.seal_of("a-run", 7, "0" * 64)
+    old = settings.SECRET_KEY
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "a new key of this installation", [old]
+
+    assert seals.is_seal(made, "a-run", 7, "0" * 64)
+    assert not seals.is_seal(made, "a-run", 8, "0" * 64)
+    assert seals.seal_of("a-run", 7, "0" * 64) != made
+    settings.SECRET_KEY_FALLBACKS = []
+    assert not seals.is_seal(made, "a-run", 7, "0" * 64)
 
 
 def test_under_a_lost_key_nothing_is_read_nothing_is_overwritten(
