@@ -29,12 +29,19 @@ from obversa_site.settings import DATABASES, OBVERSA_HOME  # noqa: E402
 
 _run = os.environ["OBVERSA_TEST_RUN"]
 if DATABASE == "postgres":
+    # No power cut is survived here, and each commit would wait for the disk.
+    DATABASES["default"]["OPTIONS"]["options"] = "-c synchronous_commit=off"
     # A race of many threads holds one connection each and would wait for the pool behind itself.
-    DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": 40}
+    # They are given up soon, or the pools of all processes come to more than a server has.
+    DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": 40, "max_idle": 0.2}
     DATABASES["default"]["TEST"] = {"NAME": f"test_obversa_{_run}"}
 else:
     # A file, so that threads of one test meet in the same database.
     DATABASES["default"]["TEST"] = {"NAME": str(OBVERSA_HOME / "test.sqlite3")}
+    _options = DATABASES["default"]["OPTIONS"]
+    _options["init_command"] = _options["init_command"].replace(
+        "synchronous=FULL", "synchronous=OFF"
+    )
 
 # A test calls as often as it likes, but for those about that.
 OBVERSA_API_RATE = OBVERSA_API_COSTLY_RATE = "0"
