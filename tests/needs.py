@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+PATIENCE_SECONDS = 30.0
 POSTGRES_URL = "postgres://postgres@127.0.0.1:5432/test"
 REDIS_URL = "redis://127.0.0.1:6379/0"
 RABBITMQ_URL = "amqp://guest:guest@127.0.0.1:5672//"
@@ -45,8 +47,13 @@ def need(service: str) -> str:
 
 @cache
 def find(service: str) -> Found:
-    """Look for a service once per process."""
-    return SERVICES[service]()
+    """Look for a service once per process; one that has to be there may be busy for a while."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    found = SERVICES[service]()
+    while found.trouble and all_required() and time.monotonic() < until:
+        time.sleep(0.5)
+        found = SERVICES[service]()
+    return found
 
 
 def _postgres() -> Found:
