@@ -52,17 +52,26 @@ knock = threading.Event()
 alarm = Alarm()
 
 
-def send(attempts: Iterable[int]) -> None:
-    """Ask for these attempts to be executed. A lost message costs seconds: the sweep re-sends."""
+# Which run an attempt belongs to, so that both are read at once. A header and no argument: a worker
+# of another version neither misses it nor fails by it, and the attempt's row stays the truth.
+RUN_HEADER: Final = "obversa_run"
+
+
+def send(attempts: Iterable[int], run_id: UUID | None = None) -> None:
+    """Ask for these attempts, of this run, to be executed.
+
+    A lost message costs seconds: the sweep re-sends.
+    """
     if not settings.CELERY_BROKER_URL:
         knock.set()
         return
     from runs import tasks
 
+    headers = {} if run_id is None else {RUN_HEADER: str(run_id)}
     for attempt in attempts:
         try:
             with traces.span("obversa.dispatch", kind="producer", attempt=attempt):
-                tasks.execute.apply_async((attempt,), retry=False)
+                tasks.execute.apply_async((attempt,), headers=headers, retry=False)
         except Exception:
             logger.exception("attempt not sent attempt=%s", attempt)
             return

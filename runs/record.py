@@ -270,7 +270,7 @@ class Turn:
 
     def _hand_out(self) -> None:
         if self.sent:
-            dispatch.send(self.sent)
+            dispatch.send(self.sent, self.run.pk)
             backlog.sent(len(self.sent))
         if self.held_back:
             backlog.hand_out()

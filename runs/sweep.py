@@ -188,7 +188,7 @@ def advance(run_id: UUID) -> bool:
                     )
                     made += [row.pk] if new else []
     if made:
-        dispatch.send(made)
+        dispatch.send(made, run_id)
     return bool(made) or bool(turn.events)
 
 

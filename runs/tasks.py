@@ -10,7 +10,7 @@ from uuid import UUID
 from celery import shared_task
 from celery.signals import worker_init, worker_ready, worker_shutdown, worker_shutting_down
 
-from runs import backlog, orphans, registry, schedules
+from runs import backlog, dispatch, orphans, registry, schedules
 from runs import sweep as sweeping
 from runs.attempts import worker
 from runs.attempts.steady import giving_back, let_go
@@ -21,12 +21,21 @@ BEAT_SECONDS: Final = 10.0
 _over = threading.Event()
 
 
-@shared_task(name="runs.execute")
-def execute(attempt: int) -> None:
+@shared_task(name="runs.execute", bind=True)
+def execute(task: Any, attempt: int) -> None:
     """Do one start of one step."""
     with giving_back():
-        worker.execute(attempt)
+        worker.execute(attempt, run_id=_run_of(task.request))
         backlog.go_on()
+
+
+def _run_of(request: Any) -> UUID | None:
+    """Which run the message says that its attempt belongs to, if it says so."""
+    told = getattr(request, dispatch.RUN_HEADER, None)
+    try:
+        return UUID(told)
+    except (TypeError, ValueError, AttributeError):
+        return None
 
 
 @shared_task(name="runs.advance")

@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Self
 from uuid import UUID
 
 from django.db import IntegrityError, connection
 
-from runs import actions, record, registry, traces
+from runs import actions, record, registry, traces, tries
 from runs.artifacts import quotas
 from runs.attempts import deployment, folders, purses
 from runs.attempts.steady import let_go, steadily
@@ -34,12 +35,12 @@ from runs.kernel.questions import default_answers
 from runs.kernel.slots import JOB
 from runs.kernel.state import RunState
 from runs.kernel.turns import RECORDED_ENGINE_USAGE
-from runs.models import Attempt
+from runs.models import Attempt, Run
 from runs.publishing import Published
 from runs.record import Turn
 from runs.shapes.job import Leaf, job_at
 from runs.stored import RecordCallbacks
-from runs.turns import folding, results, statements
+from runs.turns import folding, locking, recent, results, statements
 
 MAX_KEY: Final = 300
 _DUE: Final = """
@@ -49,6 +50,18 @@ SELECT run.id, run.workflow, run.definition_id, attempt.path, attempt.task, atte
 FROM runs_attempt attempt JOIN runs_run run ON run.id = attempt.run_id
 WHERE attempt.id = %s AND attempt.status = 'ready'
 """
+
+
+@lru_cache
+def _due_and_run() -> str:
+    """The same with the run's row and news, as all of it is in one moment (PostgreSQL)."""
+    run = statements.quoted(Run._meta.db_table)
+    return f"""
+SELECT {locking.reading()}, attempt.path, attempt.task, attempt.number, attempt.trace,
+    EXISTS (SELECT 1 FROM runs_attempt WHERE status = 'ready' AND sent_at IS NULL)
+FROM runs_attempt attempt JOIN {run} here ON here.id = attempt.run_id
+WHERE attempt.id = %s AND attempt.status = 'ready'
+"""  # noqa: S608  no values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +77,17 @@ class Due:
     number: int
     trace: str = ""
     others_held_back: bool = False
+    # Its run was read with it, for the turn that follows.
+    is_seen: bool = False
 
     @classmethod
-    def find(cls, attempt_pk: int) -> Self | None:
-        """The start of this attempt; None when somebody has it, or it is over (design I3)."""
+    def find(cls, attempt_pk: int, run_id: UUID | None = None) -> Self | None:
+        """The start of this attempt; None when somebody has it, or it is over (design I3).
+
+        Its run is read with it where somebody said which that is, and a turn can be tried on it.
+        """
+        if run_id is not None and tries.may_try() and not recent.is_busy(run_id):
+            return cls._find_with_run(attempt_pk, run_id)
         with connection.cursor() as cursor:
             cursor.execute(_DUE, [attempt_pk])
             row = cursor.fetchone()
@@ -84,6 +104,35 @@ class Due:
             number=number,
             trace=trace or "",
             others_held_back=bool(held_back),
+        )
+
+    @classmethod
+    def _find_with_run(cls, attempt_pk: int, run_id: UUID) -> Self | None:
+        known = folding.known_of(run_id)
+        with connection.cursor() as cursor:
+            cursor.execute(_due_and_run(), [known.seq, attempt_pk])
+            row = cursor.fetchone()
+        if row is None:
+            return None
+        *of_run, path, task, number, trace, held_back = row
+        found = locking.found(of_run)
+        run = found[0]
+        # What is new was counted from a state of the run that was named.
+        is_seen = run.pk == run_id
+        if is_seen:
+            tries.saw(found, known)
+        assert run.definition_id is not None
+        return cls(
+            pk=attempt_pk,
+            run_id=run.pk,
+            workflow=run.workflow,
+            definition=run.definition_id,
+            path=tuple(read_stored(path)),
+            task=task,
+            number=number,
+            trace=trace or "",
+            others_held_back=bool(held_back),
+            is_seen=is_seen,
         )
 
     @classmethod

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from typing import Any, Final
+from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
 from structlog.contextvars import bind_contextvars
@@ -93,13 +94,14 @@ def stay() -> None:
     _leaving.clear()
 
 
-def execute(attempt_pk: int, *, onward: float = ONWARD_SECONDS) -> None:
+def execute(attempt_pk: int, *, run_id: UUID | None = None, onward: float = ONWARD_SECONDS) -> None:
     """Do this attempt once, and for `onward` seconds go on while steps follow on one another.
 
-    A duplicate, late or withdrawn message does nothing (design I3).
+    A duplicate, late or withdrawn message does nothing (design I3). Of which run the attempt is
+    said to be saves a way to the database, and decides nothing.
     """
     # A connection out of the pool may have broken there.
-    due = steadily(lambda: Due.find(attempt_pk))
+    due = steadily(lambda: Due.find(attempt_pk, run_id))
     if due is None:
         return
     if due.others_held_back:
@@ -165,7 +167,8 @@ def _claim(start: Start) -> bool:
         return True
 
     # Most of the time another process has made it due.
-    tries.look(start.due.run_id)
+    if not start.due.is_seen:
+        tries.look(start.due.run_id)
     return tries.in_turn(start.due.run_id, take, surface="worker")
 
 

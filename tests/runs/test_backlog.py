@@ -36,7 +36,7 @@ def sent(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     out: list[int] = []
     settings.CELERY_BROKER_URL = "memory://"
     settings.OBVERSA_HANDED_OUT = 8
-    monkeypatch.setattr(dispatch, "send", out.extend)
+    monkeypatch.setattr(dispatch, "send", lambda attempts, *_: out.extend(attempts))
     monkeypatch.setattr(backlog, "crowd", backlog.Crowd())
     return out
 

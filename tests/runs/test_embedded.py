@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 from celery import Celery
@@ -134,6 +135,21 @@ def test_a_celery_worker_finds_no_connection_that_it_would_close_by_its_number(
     assert closed == []
 
 
+def test_a_message_names_the_run_of_its_step(
+    monkeypatch: pytest.MonkeyPatch, celery_worker: None
+) -> None:
+    execute, named = worker.execute, []
+
+    def noting(attempt: int, *, run_id: UUID | None = None) -> None:
+        named.append((Attempt.objects.get(pk=attempt).run_id, run_id))
+        execute(attempt, run_id=run_id)
+
+    monkeypatch.setattr(worker, "execute", noting)
+    run = through()
+
+    assert set(named) == {(run.pk, run.pk)}
+
+
 def test_both_transports_give_the_same_record(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
@@ -187,7 +203,7 @@ def test_a_worker_takes_more_work_than_it_has_threads(embedded_worker: EmbeddedW
 def test_a_message_that_never_knocks_is_found_by_looking(
     embedded_worker: EmbeddedWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dispatch, "send", lambda attempts: None)
+    monkeypatch.setattr(dispatch, "send", lambda *_: None)
 
     run = flows.start(fn_job("one", lambda ctx: "ok"))
 
@@ -219,7 +235,7 @@ def test_an_attempt_that_cannot_be_executed_does_not_keep_the_worker_busy(
     tries: list[int] = []
     execute: Callable[[int], None] = worker.execute
 
-    def breaking(attempt: int) -> None:
+    def breaking(attempt: int, **_: Any) -> None:
         if Attempt.objects.filter(pk=attempt, run__workflow="broken").exists():
             tries.append(attempt)
             raise KeyError("what a bug would do")

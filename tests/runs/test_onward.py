@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The attempts that are handed to the broker."""
     found: list[int] = []
-    monkeypatch.setattr(dispatch, "send", found.extend)
+    monkeypatch.setattr(dispatch, "send", lambda attempts, *_: found.extend(attempts))
     return found
 
 

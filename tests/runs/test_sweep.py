@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The attempts that were handed out, in place of a broker."""
     out: list[int] = []
-    monkeypatch.setattr(dispatch, "send", out.extend)
+    monkeypatch.setattr(dispatch, "send", lambda attempts, *_: out.extend(attempts))
     return out
 
 

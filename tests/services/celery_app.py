@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from uuid import UUID
 
 import django
 
@@ -26,16 +27,16 @@ send = dispatch.send
 lost: set[int] = set()
 
 
-def send_twice(attempts: Iterable[int]) -> None:
+def send_twice(attempts: Iterable[int], run_id: UUID | None = None) -> None:
     for attempt in attempts:
-        send([attempt])
-        send([attempt])
+        send([attempt], run_id)
+        send([attempt], run_id)
 
 
-def lose_first(attempts: Iterable[int]) -> None:
+def lose_first(attempts: Iterable[int], run_id: UUID | None = None) -> None:
     for attempt in attempts:
         if attempt in lost:
-            send([attempt])
+            send([attempt], run_id)
         lost.add(attempt)
 
 

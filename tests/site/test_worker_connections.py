@@ -32,7 +32,7 @@ def test_celery_leaves_the_connections_to_the_tasks(monkeypatch: pytest.MonkeyPa
 def test_a_task_gives_its_connection_back_however_it_ends(
     monkeypatch: pytest.MonkeyPatch, *, fails: bool
 ) -> None:
-    def execute(attempt: int) -> None:
+    def execute(attempt: int, **_: Any) -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
         assert connection.connection is not None
