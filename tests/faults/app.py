@@ -25,7 +25,11 @@ __all__ = ["app"]
 
 LATE_SECONDS = 2.0
 corner = os.environ["OBVERSA_TEST_CORNER"]
+# The names of the product's queues are everybody's at one RabbitMQ: whoever tests beside this one
+# would take its messages, and the other way round.
 app.conf.task_default_queue = corner
+app.conf.task_queues = None
+app.conf.task_routes = {}
 app.conf.worker_enable_remote_control = False
 if os.environ["CELERY_BROKER_URL"].startswith("redis"):
     app.conf.broker_transport_options = {
