@@ -10,11 +10,17 @@ from contextlib import suppress
 from typing import Final
 
 from django.core.handlers.asgi import ASGIRequest
-from django.http import HttpRequest, HttpResponseNotModified, StreamingHttpResponse
+from django.http import (
+    HttpRequest,
+    HttpResponseNotModified,
+    JsonResponse,
+    StreamingHttpResponse,
+)
 from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header, parse_etags
 
-from runs.artifacts import store
+from runs.artifacts import ranges, store
+from runs.artifacts.ranges import RangeBeyond
 from runs.artifacts.store import ArtifactChanged
 from runs.models import Artifact
 from runs.plaintext import visible
@@ -28,31 +34,52 @@ def answer(request: HttpRequest, row: Artifact) -> HttpResponseBase:
     """The bytes, a piece at a time; raises ArtifactMissing or ArtifactChanged.
 
     What fits into one piece is checked before anything is said. Of more the last piece is kept
-    back until all was checked, so that changed bytes never arrive as if they were whole.
+    back until all was checked, so that changed bytes never arrive as if they were whole. Of a part
+    (`Range`, one at a time) it is the last piece of the part. If-None-Match and If-Range know the
+    bytes by their digest.
     """
     etag = f'"{row.digest}"'
     told: HttpResponseBase
-    if etag in parse_etags(request.headers.get("If-None-Match", "")):
+    if _is_known(request, etag):
         told = HttpResponseNotModified()
         told["ETag"] = etag
         return told
+    try:
+        bounds = ranges.wanted(request, etag, row.size)
+    except RangeBeyond as beyond:
+        refusal = {"code": beyond.code, "message": str(beyond)}
+        told = JsonResponse({"error": refusal}, status=416)
+        told["Content-Range"] = f"bytes */{row.size}"
+        return told
+    # A part is compared as the whole is, and therefore with all that lies beside it.
     pieces = store.checked(row.digest, row.size)
+    if bounds is not None:
+        pieces = ranges.part(pieces, bounds)
     following = _following(next(pieces, b""), pieces, row.digest)
     # An event loop would read a synchronous iterator to its end before it sends the first byte.
     is_async = isinstance(request, ASGIRequest)
     told = StreamingHttpResponse(_asynchronous(following) if is_async else following)
+    told["Content-Length"] = str(row.size)
+    if bounds is not None:
+        told.status_code = 206
+        told["Content-Length"] = str(len(bounds))
+        told["Content-Range"] = f"bytes {bounds.start}-{bounds.stop - 1}/{row.size}"
     known = re.fullmatch(_MEDIA_TYPE, row.media_type, re.IGNORECASE)
     name = " ".join(visible(row.name).split())
     told["Content-Type"] = row.media_type if known else "application/octet-stream"
-    told["Content-Length"] = str(row.size)
     told["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
     told["ETag"] = etag
-    # A part of a file cannot be checked against the digest of the whole.
-    told["Accept-Ranges"] = "none"
+    told["Accept-Ranges"] = "bytes"
     told["X-Content-Type-Options"] = "nosniff"
     told["Content-Security-Policy"] = "default-src 'none'; sandbox"
     told["Cache-Control"] = "no-store"
     return told
+
+
+def _is_known(request: HttpRequest, etag: str) -> bool:
+    """Whether the caller has the bytes; a proxy that packs an answer makes its ETag a weak one."""
+    known = parse_etags(request.headers.get("If-None-Match", ""))
+    return "*" in known or etag in (one.removeprefix("W/") for one in known)
 
 
 def _following(first: bytes, pieces: Iterator[bytes], digest: str) -> Generator[bytes, None, None]:
