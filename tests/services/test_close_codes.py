@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from autobahn.twisted.websocket import WebSocketServerFactory, WebSocketServerProtocol
+from autobahn.twisted.websocket import WebSocketServerProtocol
 
 from gates import inboxes
 from runs.feeds import sockets, tails
@@ -15,26 +15,28 @@ from tests.services.conftest import ROOT
 from tests.soak import watchers
 
 
-class Protocol(WebSocketServerProtocol):  # type: ignore[misc]  # it ships no types
-    """One that is open and keeps what it would send."""
+def opened() -> tuple[Any, list[int]]:
+    """A protocol of the server's that is open, and what it has sent to end it."""
+    sent: list[int] = []
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.state = self.STATE_OPEN
-        self.sent: list[Any] = []
+    def keep(code: int, **_: Any) -> None:
+        sent.append(code)
 
-    def sendCloseFrame(self, code: int | None = None, **_: Any) -> None:  # noqa: N802  autobahn's
-        self.sent.append(code)
+    protocol: Any = WebSocketServerProtocol()
+    protocol.state = protocol.STATE_OPEN
+    protocol.sendCloseFrame = keep
+    return protocol, sent
 
 
 @pytest.mark.parametrize("code", [sockets.SLOW, tails.LOST, inboxes.SIGNED_OUT, 4429])
 def test_a_close_is_sent_and_not_refused_by_the_server_itself(code: int) -> None:
-    protocol = Protocol()
-    protocol.factory = WebSocketServerFactory()
+    protocol, sent = opened()
 
     protocol.sendClose(code=code)
 
-    assert protocol.sent == [code]
+    assert sent == [code]
+    with pytest.raises(Exception, match="invalid close code 1013"):
+        opened()[0].sendClose(code=1013)
 
 
 def test_a_page_that_read_too_slowly_comes_back() -> None:
@@ -50,17 +52,14 @@ def test_a_page_that_read_too_slowly_comes_back() -> None:
 
 
 async def test_a_socket_whose_reader_is_too_slow_is_closed() -> None:
-    class Socket(sockets.LiveSocket):
-        def __init__(self) -> None:
-            super().__init__()
-            self.protocol = Protocol()
-            self.protocol.factory = WebSocketServerFactory()
+    protocol, sent = opened()
 
+    class Socket(sockets.LiveSocket):
         async def close(self, code: int | None = None, reason: str | None = None) -> None:
-            self.protocol.sendClose(code=code)
+            protocol.sendClose(code=code)
 
     made = Socket()
     await asyncio.wait_for(made.refuse(sockets.SLOW), 20)
     await asyncio.wait_for(made.refuse(sockets.SLOW), 20)
 
-    assert made.protocol.sent == [sockets.SLOW]
+    assert sent == [sockets.SLOW]
