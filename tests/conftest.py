@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +16,7 @@ from tests.needs import find, need
 from tests.passes import astray
 
 if TYPE_CHECKING:
+    from runs.attempts.leases import Held
     from tests.gates.calls import Api
 
 SERVICE_OF_MARKER = {
@@ -72,6 +74,27 @@ def own_workflows() -> Iterator[None]:
     before = dict(publishing._offered)
     yield
     publishing._offered.update(before)
+
+
+@pytest.fixture(autouse=True)
+def own_leases(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a test that commits nothing, no thread finds the leases of its steps gone.
+
+    Another connection sees none of its rows; on PostgreSQL, where it does not wait for them either,
+    a beat within such a step would stop it as one that another worker has.
+    """
+    from runs.attempts.leases import Leases
+
+    marked = request.node.get_closest_marker("django_db")
+    if "transactional_db" in request.fixturenames or (marked and marked.kwargs.get("transaction")):
+        return
+    renew = Leases.renew
+
+    def unless_beside(self: Leases, held: dict[int, Held]) -> None:
+        if threading.current_thread().name != "leases":
+            renew(self, held)
+
+    monkeypatch.setattr(Leases, "renew", unless_beside)
 
 
 @pytest.fixture(autouse=True)

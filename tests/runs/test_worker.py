@@ -396,3 +396,17 @@ def test_a_cancel_by_another_process_reaches_the_step_at_the_next_renewal() -> N
     flows.ran(one(body))
 
     assert seen == [True]
+
+
+@pytest.mark.django_db
+def test_no_step_of_a_test_that_commits_nothing_is_stopped_by_a_beat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(leases, "BEATS_PER_LEASE", 3000)
+    monkeypatch.setattr(worker, "leases", leases.Leases())
+    stopped: list[bool] = []
+
+    run = flows.ran(one(lambda ctx: stopped.append(ctx.signal.wait(0.3))))
+
+    assert stopped == [False]
+    assert flows.fresh(run).status == "passed"
