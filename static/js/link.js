@@ -7,6 +7,8 @@ each("[data-link]", (form) => {
     if (!code) return;
     history.replaceState(null, "", location.pathname);
     form.elements.code.value = code;
+    // In place of this page, so that Back leads to none that would have to be sent again.
+    htmx.process(form);
     form.requestSubmit();
   };
   // Another link opened in the same tab changes nothing but what stands behind the #.
