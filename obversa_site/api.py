@@ -68,6 +68,7 @@ STATUS: Final[Mapping[str, int]] = {
     "artifact-quota": 413,
     "artifact-too-large": 413,
     "too-large": 413,
+    "range-beyond": 416,
     "audience": 422,
     "cursor": 422,
     "definition": 422,

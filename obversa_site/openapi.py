@@ -54,6 +54,7 @@ _DESCRIPTIONS: Final[Mapping[int, str]] = {
     409: "Somebody was faster, or it is not in a state for this.",
     410: "Its time is over, or it is in the archive.",
     413: "The body is larger than 2 MiB.",
+    416: "The part that was asked for begins behind the end of the file.",
     422: "A field is at fault; `field` names it.",
     429: "Too much at once; where waiting helps, `Retry-After` says how long.",
 }

@@ -216,12 +216,23 @@ async def stream_events(
     operation_id="getArtifact",
     summary="A file of the run",
     openapi_extra={
-        "x-refusals": ["scope", "not-found", "artifact-missing", "artifact-changed"],
+        "x-refusals": [
+            "scope",
+            "not-found",
+            "artifact-missing",
+            "artifact-changed",
+            "range-beyond",
+        ],
         "responses": {
             200: {
                 "description": "The bytes, with the media type they were stored under.",
                 "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
-            }
+            },
+            206: {
+                "description": "The part of them that `Range` asks for.",
+                "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
+            },
+            304: {"description": "The caller has them: `If-None-Match` names their digest."},
         },
     },
 )

@@ -182,8 +182,7 @@ class Run(models.Model):
             ),
             models.Index(fields=["audience", "-created_at"], name="run_by_audience"),
             models.Index(fields=["wake_at"], condition=Q(wake_at__isnull=False), name="run_due"),
-            # By what no turn changes: an index of `changed_at`, even of a few rows, would have
-            # each turn of every run write a new entry into every index of this table.
+            # Not by `changed_at`: each turn of any run would write to every index of this table.
             models.Index(
                 fields=["created_at"],
                 condition=Q(ended_at__isnull=True) & ~Q(held_reason=""),

@@ -159,7 +159,7 @@ class Service:
             if not request.gate_id.startswith(RECONCILE):
                 return self.world.answer(request_id)
             effects = [f"{self.run.pk}/{mark}" for mark in self.world.effects]
-            done = is_done(self.run.pk, state, request, effects)
+            done = is_done(self.run.pk, state, request.input, effects)
             return {"action": "finished" if done else "run-again"}
 
         answer_all(self.run.pk, reply)

@@ -6,6 +6,7 @@ import asyncio
 import re
 from typing import Any
 
+import daphne.server  # noqa: F401  its reactor has to be there before autobahn takes another
 import pytest
 from autobahn.twisted.websocket import WebSocketServerProtocol
 
