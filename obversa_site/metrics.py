@@ -108,7 +108,7 @@ def _runs() -> Iterator[Metric]:
         "status",
         ((status, counted.get(status, 0)) for status in Run.Status.values),
     )
-    held = stuck.held_runs().count()
+    held = stuck.counted(stuck.held_runs())
     yield GaugeMetricFamily("obversa_runs_held", "Runs that wait for somebody's word.", value=held)
 
 

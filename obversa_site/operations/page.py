@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from django.conf import settings
+from django.db.models import QuerySet
 from django.urls import reverse
 
 from gates.lists.rows import question_line
@@ -32,6 +33,8 @@ def page(who: Principal, now: datetime) -> dict[str, Any]:
     processes = crew.processes(now)
     looked = broker.look()
     waiting, steps = crew.queues(), crew.queue_of_steps()
+    failures = Delivery.objects.filter(state=Delivery.State.FAILED)
+    failed = _first_of(failures)
     return {
         "stuck": _stuck(),
         "processes": [_process(one) for one in processes if one.role != "sweep"],
@@ -43,8 +46,8 @@ def page(who: Principal, now: datetime) -> dict[str, Any]:
         "has_broker": looked is not None,
         "broker_answers": looked is not None and looked.answers,
         "broker_is_wanted": bool(settings.CELERY_BROKER_URL),
-        "failed": [_failed(row) for row in _failures()],
-        "failed_count": Delivery.objects.filter(state=Delivery.State.FAILED).count(),
+        "failed": [_failed(row) for row in failed],
+        "failed_count": stuck.count_text(stuck.counted(failures)) if failed else "",
         "log_url": reverse("gates:delivery-list"),
         "may_send_again": access.may_send_again(who),
         "sweep": next((one for one in processes if one.role == "sweep"), None),
@@ -135,7 +138,7 @@ def _stuck() -> list[dict[str, Any]]:
             "id": name,
             "title": title,
             "help": text,
-            "count": f"{some.count}+" if some.count >= stuck.COUNTED_TO else some.count,
+            "count": stuck.count_text(some.count),
             "rows": [shown(row) for row in some.rows],
             "more": some.count - len(some.rows),
         }
@@ -178,8 +181,8 @@ def _question(row: Request, names: Mapping[int, str]) -> dict[str, Any]:
     }
 
 
-def _failures() -> list[Delivery]:
-    found = Delivery.objects.filter(state=Delivery.State.FAILED).order_by("-pk")
+def _first_of(failures: QuerySet[Delivery]) -> list[Delivery]:
+    found = failures.order_by("-pk")
     return list(found.select_related("channel__user", "channel__team", "request", "run")[:FAILED])
 
 

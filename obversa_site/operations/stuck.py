@@ -51,8 +51,18 @@ def stuck() -> Stuck:
 
 def _some(found: QuerySet[Row]) -> Some[Row]:
     rows = list(found[: SHOWN + 1])
-    count = len(rows) if len(rows) <= SHOWN else found.order_by()[:COUNTED_TO].count()
+    count = len(rows) if len(rows) <= SHOWN else counted(found)
     return Some(rows[:SHOWN], count)
+
+
+def counted(found: QuerySet[Row]) -> int:
+    """How many there are, COUNTED_TO at most: no count costs more the worse things are."""
+    return found.order_by()[:COUNTED_TO].count()
+
+
+def count_text(count: int) -> str:
+    """The count for people: `1000+` where it was not counted further."""
+    return f"{count}+" if count >= COUNTED_TO else str(count)
 
 
 def held_runs() -> QuerySet[Run]:

@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from gates.models import Channel, Delivery, Request
+from obversa_site.operations import stuck
 from runs.attempts import heartbeat
 from runs.models import Attempt, Event, Heartbeat, Run
 from runs.people.principals import Principal
@@ -169,6 +170,28 @@ def test_a_question_is_nobodys_when_its_audience_has_nobody(audience: Any, is_em
     factories.external_request(audience=audience or {})
 
     assert ("Questions nobody can answer" in parts(shown())["stuck"]) is is_empty
+
+
+def test_no_count_goes_on_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stuck, "SHOWN", 1)
+    first = failed_delivery()
+    for number in range(3):
+        held = factories.make_run(factories.release_job(), workflow=f"held-{number}")
+        Run.objects.filter(pk=held.pk).update(held_reason="It changed.")
+    for number in range(2):
+        Delivery.objects.create(
+            channel=first.channel, run=first.run, request=first.request, kind=first.kind,
+            key=f"another-{number}", state="failed", next_at=first.next_at,
+            created_at=first.created_at, done_at=first.done_at,
+        )  # fmt: skip
+    for limit, count, text in ((3, 3, "3+"), (2, 2, "2+"), (9, 3, "3")):
+        monkeypatch.setattr(stuck, "COUNTED_TO", limit)
+        told = parts(shown())
+        scrape = client_of(factories.operator()).get("/metrics")
+
+        assert f"Held runs {text} " in " ".join(told["stuck"].split())
+        assert f"Messages that failed {text} " in " ".join(told["failed"].split())
+        assert f"obversa_runs_held {count}.0" in scrape.content.decode()
 
 
 def test_a_failed_message_is_sent_again_once_and_the_record_says_on_whose_word() -> None:
