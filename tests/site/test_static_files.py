@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.test import Client
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
 
+from obversa_site.middleware import Smaller
 from obversa_site.static import FOR_GOOD, Files
 from tests.factories import user
 
@@ -88,3 +90,12 @@ def test_a_page_is_sent_compressed_and_an_answer_for_programs_is_not(client: Cli
     assert told.status_code == 200
     assert "Content-Encoding" not in told.headers
     assert "Content-Encoding" not in client.get("/workflows/").headers
+
+
+def test_the_length_of_a_compressed_page_tells_nothing_of_it(rf: RequestFactory) -> None:
+    page: Any = Smaller(lambda _request: HttpResponse("the same page " * 100))
+    request = rf.get("/", headers={"Accept-Encoding": "gzip"})
+
+    lengths = {len(page(request).content) for _ in range(40)}
+
+    assert len(lengths) > 5
