@@ -52,7 +52,7 @@ def test_a_release_from_start_to_tag(product: Product, visit: Visit, repository:
     ada.get_by_label("Version").fill("1.1.0")
     ada.get_by_label("Test command").fill("git --version")
     ada.get_by_label("Yes").check()
-    ada.get_by_role("button", name="Start Release a git repository").click()
+    ada.get_by_role("button", name="Start a run").click()
 
     # The steps move without a reload, up to the question.
     status = ada.locator("#run-status")

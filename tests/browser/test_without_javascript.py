@@ -60,11 +60,11 @@ def test_a_run_is_started_and_read(product: Product, visit: Visit) -> None:
     page = visit(user("ada", perms=["runs.add_run"]), java_script_enabled=False)
     page.goto("/workflows/")
     page.get_by_role("link", name="Start Release a git repository").click()
-    page.get_by_role("button", name="Start Release a git repository").click()
+    page.get_by_role("button", name="Start a run").click()
     expect(page.get_by_role("alert")).to_contain_text("The run was not started")
     page.get_by_label("Repository").fill("/nowhere/at/all")
     page.get_by_label("Version").fill("1.1.0")
-    page.get_by_role("button", name="Start Release a git repository").click()
+    page.get_by_role("button", name="Start a run").click()
 
     expect(page.locator("#run-status")).to_be_visible()
     expect(page.locator("#run-events")).to_contain_text("run started")
